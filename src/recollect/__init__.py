@@ -1,0 +1,98 @@
+"""Memory that AI agents can trust: hybrid recall by meaning, words and links, in one file.
+
+>>> from recollect import Recollect
+>>> with Recollect("sqlite:///:memory:", embedder="hashing") as r:
+...     work = r.space("work")
+...     _ = work.remember("Invoice 12345 was paid on 3 May", tags=["billing"])
+...     for hit in work.recall("invoice 12345"):
+...         print(hit.memory.text)
+Invoice 12345 was paid on 3 May
+"""
+
+from recollect.client import AsyncRecollect, AsyncSpace, Recollect, Space
+from recollect.engine.doctor import Check, Diagnosis
+from recollect.engine.remember import Ingested
+from recollect.engine.transfer import BrokenLine, Imported
+from recollect.errors import (
+    BackendError,
+    BackendUnavailable,
+    ConfigError,
+    EmbeddingError,
+    EmbeddingMismatch,
+    InvalidRequest,
+    NotAllowed,
+    NotFound,
+    RecallFailed,
+    RecollectError,
+    SchemaOutdated,
+)
+from recollect.ports import Embedder
+from recollect.recipes import RECIPES, Diversity, Fanout, Fusion, Lane, Limit, Recipe
+from recollect.settings import Settings
+from recollect.types import (
+    Contribution,
+    Draft,
+    Edge,
+    Expectation,
+    Filter,
+    Hit,
+    LaneReport,
+    Memory,
+    Neighbor,
+    Page,
+    Recall,
+    Remembered,
+    Snippet,
+    SpaceStats,
+    Why,
+)
+
+__all__ = [
+    "RECIPES",
+    "AsyncRecollect",
+    "AsyncSpace",
+    "BackendError",
+    "BackendUnavailable",
+    "BrokenLine",
+    "Check",
+    "ConfigError",
+    "Contribution",
+    "Diagnosis",
+    "Diversity",
+    "Draft",
+    "Edge",
+    "Embedder",
+    "EmbeddingError",
+    "EmbeddingMismatch",
+    "Expectation",
+    "Fanout",
+    "Filter",
+    "Fusion",
+    "Hit",
+    "Imported",
+    "Ingested",
+    "InvalidRequest",
+    "Lane",
+    "LaneReport",
+    "Limit",
+    "Memory",
+    "Neighbor",
+    "NotAllowed",
+    "NotFound",
+    "Page",
+    "Recall",
+    "RecallFailed",
+    "Recipe",
+    "Recollect",
+    "RecollectError",
+    "Remembered",
+    "SchemaOutdated",
+    "Settings",
+    "Snippet",
+    "Space",
+    "SpaceStats",
+    "Why",
+    "__version__",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,344 @@
+"""The facade people import: `Recollect` and `AsyncRecollect`, and their spaces.
+
+`AsyncRecollect` is written out; `Recollect` runs the same calls on an event loop of its own in a thread of its own.
+This is also the composition root: the only place that names a concrete store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from urllib.parse import unquote
+
+from recollect.engine.doctor import Diagnosis, examine
+from recollect.engine.engine import Engine
+from recollect.engine.remember import Ingested
+from recollect.engine.transfer import Imported
+from recollect.errors import ConfigError, InvalidRequest
+from recollect.limits import check_name
+from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
+from recollect.ports import Embedder, Store
+from recollect.settings import Settings
+from recollect.types import Draft, Edge, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+T = TypeVar("T")
+STORES = "sqlite:///FILE"
+
+
+class AsyncRecollect:
+    """A memory, opened: `async with AsyncRecollect(url) as r`.
+
+    `url` says where it lives (`sqlite:///memory.db`); without one, `RECOLLECT_URL`, else one file in the user's data
+    folder. `embedder` is a name (`local`, `openai:MODEL`, `hashing`) or an object that embeds.
+    """
+
+    def __init__(
+        self, url: str | None = None, *, embedder: str | Embedder | None = None, settings: Settings | None = None
+    ) -> None:
+        from recollect.embedders import QueryCache, make_embedder  # late: numpy is not needed to read `--help`
+
+        named = embedder if isinstance(embedder, str) else None
+        self.settings = settings or Settings.load(url=url, embedder=named)
+        self.url = url or self.settings.url
+        if embedder is None or isinstance(embedder, str):
+            remote = self.settings.openai
+            embedder = make_embedder(
+                embedder or self.settings.embedder,
+                key=remote.key,
+                keys=remote.keys,
+                base_url=remote.base_url,
+                dimensions=remote.dimensions,
+            )
+        self._questions = QueryCache(embedder)
+
+        async def question_vector(text: str, space: str) -> Vector:
+            return await self._questions.embed_query(text, space=space)
+
+        self._store = _store(self.url)
+        self._engine = Engine(self._store, embedder, question_vector)
+
+    async def __aenter__(self) -> Self:
+        await self._engine.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of the store."""
+        await self._questions.close()
+        await self._engine.close()
+
+    def space(self, name: str) -> AsyncSpace:
+        """One tenant's memories: no call on it reads or changes another's."""
+        return AsyncSpace(self._engine, check_name("space", name))
+
+    async def spaces(self) -> list[str]:
+        """The names of the spaces that hold something."""
+        return list(await self._store.spaces())
+
+    async def doctor(self) -> Diagnosis:
+        """Whether everything a recall needs is there and works."""
+        return await examine(self._engine)
+
+
+class AsyncSpace:
+    """The memories of one space. Get one from `AsyncRecollect.space`."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    async def remember(self, text: str, **fields: Unpack[MemoryFields]) -> Remembered:
+        """Store a text and what is known about it; an exact copy is not stored twice (`created` is False then)."""
+        return await self._engine.remember(self.name, _draft(text, fields))
+
+    async def remember_many(
+        self, drafts: Iterable[Draft], *, on_progress: Callable[[int], None] | None = None
+    ) -> Ingested:
+        """Store many, batch by batch; what was reported as done is durable. Run it again after a crash."""
+        return await self._engine.remember_many(self.name, drafts, on_progress=on_progress)
+
+    async def settle(self) -> None:
+        """Wait until every memory has its vector and its links."""
+        await self._engine.settle(self.name)
+
+    async def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
+        """The memories that answer a question, best first, each with its reasons."""
+        return await self._engine.recall(self.name, query, options)
+
+    async def get(self, id: str) -> Memory:
+        """One memory. Raises NotFound."""
+        return await self._engine.get(self.name, id)
+
+    async def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
+        """Memories in id order (oldest first), a page at a time."""
+        return await self._engine.list(self.name, options, limit=limit, after=after)
+
+    async def update(self, id: str, **changes: Unpack[Changes]) -> Memory:
+        """Change some fields of a memory; a new text is embedded anew."""
+        return await self._engine.update(self.name, id, changes)
+
+    async def forget(self, *ids: str) -> int:
+        """Delete memories for good; how many there were."""
+        return await self._engine.forget(self.name, ids)
+
+    async def supersede(
+        self, old: str, text: str | None = None, *, by: str | None = None, **fields: Unpack[MemoryFields]
+    ) -> Memory:
+        """Replace a memory by a new text, or `by` another memory; the old one stays, and is no longer recalled."""
+        if (text is None) == (by is None):
+            raise InvalidRequest("supersede needs either a new text or by=ID of the memory that replaces the old one")
+        return await self._engine.supersede(self.name, old, by if text is None else _draft(text, fields))  # type: ignore[arg-type]  # one of the two is there
+
+    async def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
+        """Link two memories; linking them again by the same relation changes the strength."""
+        await self._engine.link(self.name, Edge(source, target, relation, strength))
+
+    async def unlink(self, source: str, target: str, relation: str | None = None) -> int:
+        """Remove a link (by every relation, if none is named); how many there were."""
+        return await self._engine.unlink(self.name, source, target, relation)
+
+    async def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> list[Neighbor]:
+        """What is linked to a memory, strongest first."""
+        return await self._engine.neighbors(self.name, id, depth=depth, limit=limit)
+
+    async def stats(self) -> SpaceStats:
+        """What the space holds."""
+        return await self._engine.stats(self.name)
+
+    def export(self) -> AsyncIterator[dict[str, Any]]:
+        """Everything as JSON-ready lines: the memories, then their links."""
+        return self._engine.export(self.name)
+
+    async def import_lines(
+        self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None
+    ) -> Imported:
+        """Take in JSON Lines; broken ones are named and left out. Running it again makes no copies."""
+        return await self._engine.import_lines(self.name, lines, on_progress)
+
+
+class Recollect:
+    """A memory, opened: `with Recollect(url) as r`. The same as `AsyncRecollect`, without `await`.
+
+    >>> with Recollect("sqlite:///:memory:", embedder="hashing") as r:
+    ...     work = r.space("work")
+    ...     _ = work.remember("Invoice 12345 was paid on 3 May", tags=["billing"])
+    ...     work.recall("invoice 12345")[0].memory.text
+    'Invoice 12345 was paid on 3 May'
+    """
+
+    def __init__(
+        self, url: str | None = None, *, embedder: str | Embedder | None = None, settings: Settings | None = None
+    ) -> None:
+        self._async = AsyncRecollect(url, embedder=embedder, settings=settings)
+        self.settings, self.url = self._async.settings, self._async.url
+        self._portal = _Portal()
+        try:
+            self._portal.run(self._async.__aenter__())
+        except BaseException:
+            self._portal.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish what is under way and let go of the store. A second call does nothing."""
+        if self._portal.open:
+            try:
+                self._portal.run(self._async.close())
+            finally:
+                self._portal.close()
+
+    def space(self, name: str) -> Space:
+        """One tenant's memories: no call on it reads or changes another's."""
+        return Space(self._async.space(name), self._portal)
+
+    def spaces(self) -> list[str]:
+        """The names of the spaces that hold something."""
+        return self._portal.run(self._async.spaces())
+
+    def doctor(self) -> Diagnosis:
+        """Whether everything a recall needs is there and works."""
+        return self._portal.run(self._async.doctor())
+
+
+class Space:
+    """The memories of one space, without `await`. Each call is `AsyncSpace`'s."""
+
+    def __init__(self, space: AsyncSpace, portal: _Portal) -> None:
+        self._space = space
+        self._run = portal.run
+        self.name = space.name
+
+    def remember(self, text: str, **fields: Unpack[MemoryFields]) -> Remembered:
+        """Store a text and what is known about it; an exact copy is not stored twice (`created` is False then)."""
+        return self._run(self._space.remember(text, **fields))
+
+    def remember_many(self, drafts: Iterable[Draft], *, on_progress: Callable[[int], None] | None = None) -> Ingested:
+        """Store many, batch by batch; what was reported as done is durable. Run it again after a crash."""
+        return self._run(self._space.remember_many(drafts, on_progress=on_progress))
+
+    def settle(self) -> None:
+        """Wait until every memory has its vector and its links."""
+        self._run(self._space.settle())
+
+    def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
+        """The memories that answer a question, best first, each with its reasons."""
+        return self._run(self._space.recall(query, **options))
+
+    def get(self, id: str) -> Memory:
+        """One memory. Raises NotFound."""
+        return self._run(self._space.get(id))
+
+    def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
+        """Memories in id order (oldest first), a page at a time."""
+        return self._run(self._space.list(limit=limit, after=after, **options))
+
+    def update(self, id: str, **changes: Unpack[Changes]) -> Memory:
+        """Change some fields of a memory; a new text is embedded anew."""
+        return self._run(self._space.update(id, **changes))
+
+    def forget(self, *ids: str) -> int:
+        """Delete memories for good; how many there were."""
+        return self._run(self._space.forget(*ids))
+
+    def supersede(
+        self, old: str, text: str | None = None, *, by: str | None = None, **fields: Unpack[MemoryFields]
+    ) -> Memory:
+        """Replace a memory by a new text, or `by` another memory; the old one stays, and is no longer recalled."""
+        return self._run(self._space.supersede(old, text, by=by, **fields))
+
+    def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
+        """Link two memories; linking them again by the same relation changes the strength."""
+        self._run(self._space.link(source, target, relation, strength))
+
+    def unlink(self, source: str, target: str, relation: str | None = None) -> int:
+        """Remove a link (by every relation, if none is named); how many there were."""
+        return self._run(self._space.unlink(source, target, relation))
+
+    def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> list[Neighbor]:  # type: ignore[valid-type]  # `list` is a verb of this class
+        """What is linked to a memory, strongest first."""
+        return self._run(self._space.neighbors(id, depth=depth, limit=limit))
+
+    def stats(self) -> SpaceStats:
+        """What the space holds."""
+        return self._run(self._space.stats())
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Everything as JSON-ready lines: the memories, then their links."""
+        lines = self._space.export()
+
+        async def next_line() -> dict[str, Any] | None:
+            return await anext(lines, None)
+
+        while (line := self._run(next_line())) is not None:
+            yield line
+
+    def import_lines(
+        self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None
+    ) -> Imported:
+        """Take in JSON Lines; broken ones are named and left out. Running it again makes no copies."""
+        return self._run(self._space.import_lines(lines, on_progress=on_progress))
+
+
+class _Portal:
+    """An event loop in a thread, and the way in from other threads."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="recollect", daemon=True)
+        self._thread.start()
+        self.open = True
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self.open:
+            work.close()
+            raise InvalidRequest("this Recollect is closed: open a new one")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C in the caller's thread must not leave the work running
+            raise
+
+    def close(self) -> None:
+        self.open = False
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _draft(text: str, fields: MemoryFields) -> Draft:
+    unknown = sorted(set(fields) - set(MemoryFields.__annotations__))
+    if unknown:
+        known = ", ".join(sorted(MemoryFields.__annotations__))
+        raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {known}")
+    return Draft(text, **fields)  # type: ignore[arg-type]  # the engine checks and converts every field
+
+
+def _store(url: str) -> Store:
+    scheme, colon, rest = url.partition("://")
+    if not colon or scheme != "sqlite":
+        raise ConfigError(f"{url!r} is no store that Recollect knows; it knows {STORES}")
+    path = unquote(rest.removeprefix("/"))
+    if not path:
+        raise ConfigError(f"{url!r} names no file: write sqlite:///memory.db, or sqlite:////absolute/memory.db")
+    from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`
+
+    return SqliteStore(Path(path).expanduser())

@@ -1,0 +1,137 @@
+"""No call reaches another space, whatever ids it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from recollect.conformance.samples import ALL, HERE, MODEL, NOW, found, memory, nearest, question, raises, record, unit
+from recollect.errors import NotFound
+from recollect.ports import Store
+from recollect.types import Edge
+
+THERE = "there"
+IDS = ["a", "b"]
+WITHOUT_SPACE = {"open", "close", "spaces", "generation", "set_generation"}
+"""What concerns the whole store."""
+
+
+async def _refused(call: Awaitable[Any]) -> None:
+    with raises(NotFound):
+        await call
+
+
+async def _edges(store: Store) -> list[Edge]:
+    return [edge async for edge in store.edges(THERE)] + [edge async for edge in store.edges(THERE, IDS)]
+
+
+CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
+    "add": (lambda store: store.add(THERE, []), []),
+    "copies": (lambda store: store.copies(THERE, [memory("a", "umbrella a")]), [None]),
+    "get": (lambda store: store.get(THERE, IDS), {}),
+    "list": (lambda store: _listed(store), ()),
+    "update": (lambda store: _refused(store.update(THERE, "a", {"text": "stolen"}, now=NOW)), None),
+    "forget": (lambda store: store.forget(THERE, IDS), 0),
+    "supersede": (lambda store: _refused(store.supersede(THERE, "a", "b", now=NOW)), None),
+    "beside": (lambda store: store.beside(THERE, IDS, 2), {}),
+    "visible": (lambda store: store.visible(THERE, IDS, ALL), set()),
+    "pending": (lambda store: store.pending(THERE, limit=10), []),
+    "put_vectors": (lambda store: store.put_vectors(THERE, {"a": unit(-1), "c": unit(-1)}), None),
+    "unlinked": (lambda store: store.unlinked(THERE, limit=10), []),
+    "mark_hits": (lambda store: store.mark_hits(THERE, IDS, now=NOW), None),
+    "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
+    "search_words": (lambda store: _worded(store), []),
+    "search_vectors": (lambda store: store.search_vectors(THERE, unit(1), ALL, limit=10), []),
+    "vectors": (lambda store: store.vectors(THERE, IDS), {}),
+    "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")], linked=IDS)), None),
+    "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),
+    "walk": (lambda store: store.walk(THERE, ["a"], ALL, depth=3, limit=10), []),
+    "edges": (_edges, []),
+}
+"""Every call of a store, made from another space with the ids of this one, and what it must come to."""
+
+
+async def _listed(store: Store) -> Any:
+    return (await store.list(THERE, ALL, limit=10)).memories
+
+
+async def _worded(store: Store) -> Any:
+    return (await store.search_words(THERE, question("umbrella"), ALL, limit=10)).hits
+
+
+async def _counted(store: Store) -> Any:
+    stats = await store.stats(THERE)
+    return (stats.memories, stats.superseded, stats.pending, stats.edges)
+
+
+async def _furnish(store: Store) -> None:
+    await store.set_generation(MODEL)
+    batch = [record(id, f"umbrella {id}", vector=unit(1), thread="t", tags=("x",)) for id in IDS]
+    await store.add(HERE, [*batch, record("c")])
+    await store.link(HERE, [Edge("a", "b", strength=0.5)])
+
+
+async def _state(store: Store) -> Any:
+    """All that can be seen of this space."""
+    return (
+        await store.get(HERE, [*IDS, "c"]),
+        {id: vector.tolist() for id, vector in (await store.vectors(HERE, IDS)).items()},
+        [edge async for edge in store.edges(HERE)],
+        await found(store, "umbrella"),
+        await nearest(store, unit(1)),
+        await store.unlinked(HERE, limit=10),
+        await store.beside(HERE, IDS, 2),
+        await store.stats(HERE),
+    )
+
+
+async def spec_every_call_is_tried(store: Store) -> None:
+    """A call that is new to the port is tried from another space as well, or named as one without a space."""
+    public = {name for name in dir(Store) if not name.startswith("_") and callable(getattr(Store, name))}
+    assert public - WITHOUT_SPACE == CALLS.keys()
+    assert store.name
+
+
+async def spec_an_unused_space_is_empty(store: Store) -> None:
+    """From a space that nobody used no call sees or changes anything of another."""
+    await _furnish(store)
+    await _check_calls(store)
+
+
+async def spec_another_space_sees_nothing(store: Store) -> None:
+    """Nor does a space that has memories of its own, with their own ids."""
+    await _furnish(store)
+    await store.add(THERE, [record("z", "bicycle", space=THERE)])
+    await store.forget(THERE, ["z"])
+    await _check_calls(store)
+
+
+async def _check_calls(store: Store) -> None:
+    before = await _state(store)
+    for name, (call, expected) in CALLS.items():
+        answer = await call(store)
+        assert (list(answer) if isinstance(expected, list) else answer) == expected, f"{name} reached another space"
+        assert await _state(store) == before, f"{name} changed another space"
+
+
+async def spec_the_same_ids_in_two_spaces(store: Store) -> None:
+    """Two spaces may use the same ids, texts, tags and threads, and each keeps its own."""
+    await _furnish(store)
+    before = await _state(store)
+    batch = [record(id, f"umbrella {id}", vector=unit(0, 1), thread="t", space=THERE, tags=("x",)) for id in IDS]
+    assert all(answer.created for answer in await store.add(THERE, batch))
+    await store.link(THERE, [Edge("b", "a", "other")])
+    await store.update(THERE, "a", {"text": "a bicycle"}, now=NOW)
+    await store.supersede(THERE, "b", "a", now=NOW)
+    assert await _state(store) == before
+    await store.forget(THERE, IDS)
+    assert await _state(store) == before
+
+
+async def spec_rarity_is_a_space_s_own(store: Store) -> None:
+    """How rare a word is in a space does not depend on other spaces."""
+    await _furnish(store)
+    await store.add(HERE, [record(f"k{n}", f"kite number {n}") for n in range(5)])
+    assert (await found(store, "kite umbrella"))[0] == "a"
+    await store.add(THERE, [record(f"m{n}", f"umbrella number {n}", space=THERE) for n in range(50)])
+    assert (await found(store, "kite umbrella"))[0] == "a"

@@ -1,0 +1,1 @@
+"""The engine: remember, recall, forget. Orchestration only; searching and ranking live in their own rooms."""

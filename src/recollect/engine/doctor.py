@@ -1,0 +1,70 @@
+"""doctor: is everything a recall needs there, and does it work?"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from recollect.engine.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that was looked at."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+
+async def examine(engine: Engine) -> Diagnosis:
+    """Look at the store, the model of its vectors, the embedder, and what each space still waits for."""
+
+    async def store() -> str:
+        spaces = await engine.store.spaces()
+        return f"{engine.store.name} answers, with {len(spaces)} space{'' if len(spaces) == 1 else 's'}"
+
+    async def generation() -> str:
+        known = await engine.embedding.check()
+        return f"{known.model}, {known.dimensions} dimensions" if known else "no vectors yet"
+
+    async def embedder() -> str:
+        vectors = await engine.embedding.embedder.embed(["Does the embedder work?"], space="doctor")
+        return f"{engine.embedding.embedder.name} answers, with {vectors.shape[1]} dimensions"
+
+    checks = [await _try("store", store), await _try("vectors", generation), await _try("embedder", embedder)]
+    if checks[0].ok:
+        for name in await engine.store.spaces():
+            checks.append(await _try(f"space {name}", _space_check(engine, name)))
+    return Diagnosis(tuple(checks))
+
+
+def _space_check(engine: Engine, name: str) -> Callable[[], Awaitable[str]]:
+    async def space() -> str:
+        stats = await engine.store.stats(name)
+        found = f"{stats.memories:,} memories, {stats.edges:,} links"
+        return found + (f"; {stats.pending:,} still wait for their vector" if stats.pending else "")
+
+    return space
+
+
+async def _try(name: str, look: Callable[[], Awaitable[str]]) -> Check:
+    try:
+        return Check(name, True, await look())
+    except RecollectError as error:
+        return Check(name, False, str(error))

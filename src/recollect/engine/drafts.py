@@ -1,0 +1,99 @@
+"""From what a caller says to a complete `Memory`, or a sentence saying why not. Nothing is stored here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, cast
+
+from recollect.engine.ids import new_id
+from recollect.errors import InvalidRequest
+from recollect.limits import (
+    SOURCE_CHARACTERS,
+    TAGS,
+    TITLE_CHARACTERS,
+    check_characters,
+    check_metadata,
+    check_name,
+    check_names,
+    check_number,
+    check_text,
+    check_time,
+)
+from recollect.types import Draft, Memory
+
+PLACES = 2**53
+HITS = 2**53
+
+
+def complete(space: str, draft: Draft, now: datetime) -> Memory:
+    """A draft with everything checked and filled in."""
+    created = check_time("created_at", draft.created_at) or now
+    thread = None if draft.thread is None else check_name("thread", draft.thread)
+    if thread is None and draft.place is not None:
+        raise InvalidRequest(f"place {draft.place} was given without a thread: name the thread it is a place in")
+    return Memory(
+        id=new_id() if draft.id is None else check_name("id", draft.id),
+        space=space,
+        text=check_text("text", draft.text),
+        namespace=check_name("namespace", draft.namespace),
+        kind=check_name("kind", draft.kind),
+        title=_optional("title", draft.title, TITLE_CHARACTERS),
+        tags=check_names("tag", draft.tags, most=TAGS) if draft.tags else (),
+        source=_optional("source", draft.source, SOURCE_CHARACTERS),
+        thread=thread,
+        place=None if draft.place is None else int(check_number("place", draft.place, -PLACES, PLACES, whole=True)),
+        metadata=check_metadata(draft.metadata) if draft.metadata else {},
+        created_at=created,
+        updated_at=check_time("updated_at", draft.updated_at) or created,
+        occurred_at=check_time("occurred_at", draft.occurred_at),
+        expires_at=check_time("expires_at", draft.expires_at),
+        superseded_by=None if draft.superseded_by is None else check_name("superseded_by", draft.superseded_by),
+        quality=None if draft.quality is None else check_number("quality", draft.quality, 0, 1),
+        hits=int(check_number("hits", draft.hits, 0, HITS, whole=True)),
+        last_hit_at=check_time("last_hit_at", draft.last_hit_at),
+    )
+
+
+def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of an update, each checked as `complete` checks it in a draft."""
+    unknown = sorted(set(changes) - CHANGEABLE)
+    if unknown:
+        raise InvalidRequest(f"update cannot change {unknown[0]!r}; it can change: {', '.join(sorted(CHANGEABLE))}")
+    if not changes:
+        raise InvalidRequest(f"update was given nothing to change; it can change: {', '.join(sorted(CHANGEABLE))}")
+    if changes.get("place") is not None and changes.get("thread", "") is None:
+        raise InvalidRequest("a place was given without a thread: name the thread it is a place in")
+    stand_in = Draft(**{"text": "-", "thread": "-" if changes.get("place") is not None else None, **changes})
+    checked = complete("-", stand_in, datetime.min)
+    return {name: getattr(checked, name) for name in changes}
+
+
+CHANGEABLE = frozenset(
+    ("text", "namespace", "kind", "title", "tags", "source", "thread", "place", "metadata")
+    + ("occurred_at", "expires_at", "quality")
+)
+
+
+def to_draft(line: object) -> Draft:
+    """A draft from a JSON object with the names of a memory's fields; `space` and `embedding` are not taken over."""
+    if not isinstance(line, dict):
+        raise InvalidRequest(f"a line must be a JSON object, not {type(line).__name__}")
+    if unknown := sorted(set(line) - DRAFT_FIELDS - {"space", "embedding"}):
+        raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {', '.join(sorted(DRAFT_FIELDS))}")
+    if "text" not in line:
+        raise InvalidRequest('"text" is missing')
+    said = {name: value for name, value in line.items() if name in DRAFT_FIELDS and value is not None}
+    return Draft(**cast("dict[str, Any]", said))
+
+
+DRAFT_FIELDS = frozenset(f.name for f in fields(Draft)) - {"vector"}
+
+
+def _optional(what: str, text: object, most: int) -> str:
+    if not isinstance(text, str):
+        raise InvalidRequest(f"{what} must be a text, not {type(text).__name__}")
+    if len(text) > most:
+        raise InvalidRequest(f"{what} has {len(text):,} characters, more than the {most:,} allowed")
+    return check_characters(what, text) if text else ""

@@ -1,0 +1,72 @@
+"""What turns texts into vectors on the engine's behalf, and makes sure that two models never mix in one store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recollect.errors import EmbeddingError, EmbeddingMismatch
+from recollect.ports import Embedder, Records
+from recollect.types import Generation, Memory
+
+if TYPE_CHECKING:
+    from recollect.types import Vectors
+
+
+class Embedding:
+    """An embedder bound to a store: the store's first vectors decide the model, another one is refused."""
+
+    def __init__(self, embedder: Embedder, records: Records) -> None:
+        self.embedder = embedder
+        self._records = records
+        self._generation: Generation | None = None
+
+    async def check(self) -> Generation | None:
+        """The store's generation (None while it has no vectors). Raises EmbeddingMismatch."""
+        if self._generation is None:
+            self._generation = await self._records.generation()
+        known = self._generation
+        if known is not None:
+            dimensions = self.embedder.dimensions
+            if known.model != self.embedder.name or dimensions not in (None, known.dimensions):
+                raise EmbeddingMismatch(mismatch(known, self.embedder.name, dimensions))
+        return known
+
+    async def claim(self, dimensions: int) -> None:
+        """Before the first vectors are stored: record which model they are from."""
+        if await self.check() is None:
+            generation = Generation(self.embedder.name, dimensions)
+            await self._records.set_generation(generation)
+            self._generation = generation
+        elif self._generation is not None and self._generation.dimensions != dimensions:
+            raise EmbeddingMismatch(mismatch(self._generation, self.embedder.name, dimensions))
+
+    async def dimensions(self) -> int | None:
+        """How many numbers a vector for this store has, as far as is known."""
+        known = await self.check()
+        return known.dimensions if known is not None else self.embedder.dimensions
+
+    async def passages(self, space: str, memories: Sequence[Memory]) -> Vectors | None:
+        """One vector per memory; None when the embedder is down (the memories are then embedded later)."""
+        try:
+            vectors = await self.embedder.embed([passage(memory) for memory in memories], space=space)
+        except EmbeddingError:
+            return None
+        await self.claim(vectors.shape[1])
+        return vectors
+
+
+def passage(memory: Memory) -> str:
+    """The text that stands for a memory in meaning: its title and its text."""
+    return f"{memory.title}\n{memory.text}" if memory.title else memory.text
+
+
+def mismatch(known: Generation, model: str, dimensions: int | None) -> str:
+    """The sentence of an EmbeddingMismatch."""
+    here = model if dimensions is None else f"{model} ({dimensions} dimensions)"
+    return (
+        f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
+        "with that embedder, or move it to the new one with `recollect export` and `recollect import` into a new store"
+    )
+
+

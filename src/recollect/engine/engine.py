@@ -1,0 +1,163 @@
+"""The engine: every verb over one store, its indexes and one embedder. The only orchestration there is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from recollect.engine import transfer
+from recollect.engine.drafts import check_changes
+from recollect.engine.embedding import Embedding
+from recollect.engine.query import parse_filter, parse_query
+from recollect.engine.recall import Recaller
+from recollect.engine.remember import Ingested, Rememberer
+from recollect.engine.upkeep import HitCounter, Upkeep
+from recollect.errors import InvalidRequest, NotFound
+from recollect.legs.graph import GraphLeg
+from recollect.legs.keyword import KeywordLeg
+from recollect.legs.question import Question
+from recollect.legs.vector import VectorLeg
+from recollect.limits import check_name, check_number, check_strength, check_vector
+from recollect.options import FilterOptions, RecallOptions
+from recollect.ports import Embedder, Store
+from recollect.types import Draft, Edge, Filter, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+LIST_MOST = 1000
+
+
+class Engine:
+    """One store, one embedder, every verb. `question_vector` embeds questions (the client puts a cache there)."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        question_vector: Callable[[str, str], Any],
+    ) -> None:
+        self.store = store
+        self.embedding = Embedding(embedder, store)
+        self._question_vector = question_vector
+        self._rememberer = Rememberer(store, store, self.embedding)
+        self._upkeep = Upkeep(store, store, self.embedding, self._rememberer)
+        self._hits = HitCounter(store)
+        legs = {"vector": VectorLeg(store, store), "keyword": KeywordLeg(store), "graph": GraphLeg(store)}
+        self._recaller = Recaller(store, store, legs)
+
+    async def open(self) -> None:
+        await self.store.open()
+
+    async def close(self) -> None:
+        await self._upkeep.close()
+        await self._hits.close()
+        await self.embedding.embedder.close()
+        await self.store.close()
+
+    async def remember(self, space: str, draft: Draft) -> Remembered:
+        self._upkeep.first_use(space)
+        return await self._rememberer.remember(space, draft)
+
+    async def remember_many(
+        self, space: str, drafts: Iterable[Draft], *, on_progress: Callable[[int], None] | None = None
+    ) -> Ingested:
+        created = seen = 0
+        try:
+            async for remembered in self._rememberer.remember_many(space, drafts):
+                seen += len(remembered)
+                created += sum(one.created for one in remembered)
+                if on_progress is not None:
+                    on_progress(seen)
+        finally:
+            self._upkeep.catch_up(space)
+        return Ingested(created=created, copies=seen - created)
+
+    async def settle(self, space: str) -> None:
+        """Wait until vectors and links are complete."""
+        await self._upkeep.settle(space)
+
+    async def recall(self, space: str, text: str, options: RecallOptions) -> Recall:
+        query = parse_query(text, options)
+        self._upkeep.first_use(space)
+        dimensions = await self.embedding.dimensions()
+        given = options.get("vector")
+        vector = None if given is None else check_vector(given, dimensions)
+
+        async def embed() -> Vector:
+            return vector if vector is not None else await self._question_vector(text, space)
+
+        question = Question(space, text, query.where, query.fanout, embed, self.store, self.store)
+        recall = await self._recaller.recall(query, question)
+        self._hits.count(space, [hit.memory.id for hit in recall.hits])
+        return recall
+
+    async def get(self, space: str, id: str) -> Memory:
+        found = await self.store.get(space, [check_name("id", id)])
+        if id not in found:
+            raise NotFound(f"space {space!r} holds no memory {id!r}")
+        return found[id]
+
+    async def list(self, space: str, options: FilterOptions, *, limit: int, after: str | None) -> Page:
+        check_number("limit", limit, 1, LIST_MOST, whole=True)
+        return await self.store.list(space, parse_filter(options), limit=limit, after=after)
+
+    async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
+        return await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
+
+    async def forget(self, space: str, ids: Iterable[str]) -> int:
+        return await self.store.forget(space, [check_name("id", id) for id in ids])
+
+    async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
+        """Replace a memory by a new one (a draft) or by another that is there already (its id)."""
+        await self.get(space, old)
+        id = new if isinstance(new, str) else (await self.remember(space, new)).memory.id
+        if id == old:
+            raise InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
+        await self.store.supersede(space, old, check_name("id", id), now=datetime.now(UTC))
+        return await self.get(space, id)
+
+    async def link(self, space: str, edge: Edge) -> None:
+        checked = Edge(
+            check_name("id", edge.source),
+            check_name("id", edge.target),
+            check_name("relation", edge.relation),
+            check_strength(edge.strength),
+        )
+        if checked.source == checked.target:
+            raise InvalidRequest(f"memory {edge.source!r} cannot be linked to itself")
+        await self.store.link(space, [checked])
+
+    async def unlink(self, space: str, source: str, target: str, relation: str | None) -> int:
+        return await self.store.unlink(space, source, target, relation)
+
+    async def neighbors(self, space: str, id: str, *, depth: int, limit: int) -> list[Neighbor]:
+        """What is linked to a memory, within 1 to 3 steps, strongest first."""
+        check_number("depth", depth, 1, 3, whole=True)
+        check_number("limit", limit, 1, LIST_MOST, whole=True)
+        await self.get(space, id)
+        where = Filter(include_superseded=True, now=datetime.now(UTC))
+        reached = await self.store.walk(space, [id], where, depth=depth, limit=limit)
+        rows = await self.store.get(space, [r.id for r in reached])
+        return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]
+
+    async def stats(self, space: str) -> SpaceStats:
+        await self._hits.flush()
+        return await self.store.stats(space)
+
+    async def export(self, space: str) -> AsyncIterator[dict[str, Any]]:
+        await self._hits.flush()
+        async for line in transfer.export(self.store, space):
+            yield line
+
+    async def import_lines(
+        self,
+        space: str,
+        lines: Iterable[str],
+        on_progress: Callable[[transfer.Imported], None] | None = None,
+    ) -> transfer.Imported:
+        try:
+            return await transfer.import_lines(self.store, self._rememberer, space, lines, on_progress)
+        finally:
+            self._upkeep.catch_up(space)

@@ -1,0 +1,128 @@
+"""remember: drafts into stored memories, one by one or as a stream, with their vectors and first links."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from recollect.engine.drafts import complete
+from recollect.engine.embedding import Embedding
+from recollect.errors import InvalidRequest, RecollectError
+from recollect.limits import check_vector
+from recollect.ports import Store, VectorIndex
+from recollect.types import Draft, Edge, Filter, Memory, Record, Remembered
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+BATCH = 1000
+"""Memories per transaction of a bulk load: large enough to amortise the commit, small enough to show progress."""
+EMBED_BATCH = 64
+"""Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
+NEAREST = 3
+SIMILAR = "similar"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What a bulk load did."""
+
+    created: int = 0
+    copies: int = 0
+
+
+class Rememberer:
+    """Writes memories: checks, embeds, links to the nearest, stores in one transaction."""
+
+    def __init__(self, store: Store, vectors: VectorIndex, embedding: Embedding) -> None:
+        self._store = store
+        self._vectors = vectors
+        self._embedding = embedding
+
+    async def remember(self, space: str, draft: Draft) -> Remembered:
+        """One memory, findable and linked to its three nearest when this returns."""
+        memory = complete(space, draft, datetime.now(UTC))
+        if (copy := (await self._store.copies(space, [memory]))[0]) is not None:
+            return Remembered(copy, created=False)
+        vector = (await self._vectors_of(space, [draft], [memory]))[0]
+        edges: tuple[Edge, ...] = ()
+        if vector is not None:
+            edges = await self.nearest(space, memory.id, vector)
+        (remembered,) = await self._store.add(space, [_record(memory, vector, edges, linked=vector is not None)])
+        return remembered
+
+    async def remember_many(
+        self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
+    ) -> AsyncIterator[list[Remembered]]:
+        """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards."""
+        source, position = iter(drafts), 0
+        while head := list(islice(source, 1)):
+            size = batch or (EMBED_BATCH if head[0].vector is None else BATCH)
+            some = [*head, *islice(source, size - 1)]
+            yield await self._remember_batch(space, some, position)
+            position += len(some)
+
+    async def _remember_batch(self, space: str, drafts: Sequence[Draft], position: int) -> list[Remembered]:
+        now, memories = datetime.now(UTC), []
+        for number, draft in enumerate(drafts, position + 1):
+            try:
+                memories.append(complete(space, draft, now))
+            except InvalidRequest as error:
+                raise InvalidRequest(f"memory {number} of the batch: {error}") from error
+        copies = await self._store.copies(space, memories)
+        fresh = [n for n, copy in enumerate(copies) if copy is None]
+        vectors = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
+        records = [_record(memories[n], vector) for n, vector in zip(fresh, vectors, strict=True)]
+        added = iter(await self._store.add(space, records) if records else ())
+        return [next(added) if copy is None else Remembered(copy, created=False) for copy in copies]
+
+    async def _vectors_of(
+        self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]
+    ) -> list[Vector | None]:
+        """Given vectors checked, missing ones embedded; None for all the missing ones when the embedder is down."""
+        dimensions = await self._embedding.dimensions()
+        vectors: list[Vector | None] = [
+            None if draft.vector is None else check_vector(draft.vector, dimensions) for draft in drafts
+        ]
+        given = next((v for v in vectors if v is not None), None)
+        if given is not None:
+            await self._embedding.claim(given.size)
+        missing = [n for n, vector in enumerate(vectors) if vector is None]
+        if missing:
+            embedded = await self._embedding.passages(space, [memories[n] for n in missing])
+            if embedded is not None:
+                for n, vector in zip(missing, embedded, strict=True):
+                    vectors[n] = vector
+        return vectors
+
+    async def nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
+        """Links to the three nearest memories there are; none where the search fails (it is made up for later)."""
+        try:
+            found = await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)
+        except RecollectError:
+            return ()
+        others = [hit for hit in found if hit.id != id and hit.score > 0][:NEAREST]
+        return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in others)
+
+    async def revise(self, space: str, id: str, changes: dict[str, object]) -> Memory:
+        """Changed fields of a memory; a changed text or title is embedded anew."""
+        now = datetime.now(UTC)
+        vector = None
+        if "text" in changes or "title" in changes:
+            found = await self._store.get(space, [id])
+            if id in found:  # an unknown id is the store's to refuse
+                vector = (await self._vectors_of(space, [Draft(text="-")], [replace(found[id], **changes)]))[0]  # type: ignore[arg-type]  # names and types were checked
+        return await self._store.update(space, id, changes, vector=vector, now=now)
+
+
+def _record(
+    memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] = (), *, linked: bool = False
+) -> Record:
+    return Record(replace(memory, embedding="pending" if vector is None else "ready"), vector, edges, linked)
+
+
+Progress = Callable[[int], None]
+"""Called with how many are done so far."""

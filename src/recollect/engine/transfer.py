@@ -1,0 +1,138 @@
+"""import and export: a space as JSON Lines, every field, streamed; safe to run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+
+from recollect.engine.drafts import complete, to_draft
+from recollect.engine.remember import EMBED_BATCH, Rememberer
+from recollect.errors import InvalidRequest, NotFound
+from recollect.limits import check_name, check_strength
+from recollect.ports import Store
+from recollect.types import Draft, Edge, Filter, Memory
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLine:
+    """A line of an import that could not be taken, and why."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did so far."""
+
+    read: int = 0
+    created: int = 0
+    copies: int = 0
+    links: int = 0
+    broken: tuple[BrokenLine, ...] = ()
+
+
+async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
+    """Every memory of the space in id order, then every link, as JSON-ready lines."""
+    everything = Filter(include_superseded=True, include_expired=True)
+    after: str | None = None
+    while True:
+        page = await store.list(space, everything, limit=PAGE, after=after)
+        for memory in page.memories:
+            yield memory_line(memory)
+        if page.cursor is None:
+            break
+        after = page.cursor
+    async for edge in store.edges(space):
+        yield {"from": edge.source, "to": edge.target, "relation": edge.relation, "strength": edge.strength}
+
+
+def memory_line(memory: Memory) -> dict[str, Any]:
+    """A memory as a JSON-ready object: times in ISO 8601, what is not set left as null."""
+    line = {f.name: getattr(memory, f.name) for f in fields(memory)}
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else list(value) if isinstance(value, tuple) else value
+        for name, value in line.items()
+    }
+
+
+async def import_lines(
+    store: Store,
+    rememberer: Rememberer,
+    space: str,
+    lines: Iterable[str],
+    on_progress: Callable[[Imported], None] | None = None,
+) -> Imported:
+    """Take in lines as `export` writes them, or plain `{"text": …}` ones. A broken line is counted and named, the
+    good ones are kept; what is there already is not stored again, so a cut-off import is simply run again."""
+    done = Imported()
+    waiting: list[Numbered] = []
+    for number, line in enumerate(lines, 1):
+        done = replace(done, read=number)
+        if line.strip():
+            try:
+                waiting.append((number, _parse(space, line)))
+            except InvalidRequest as error:
+                done = _broken(done, number, error)
+        if len(waiting) == EMBED_BATCH:
+            done = await _take(store, rememberer, space, waiting, done)
+            waiting = []
+            if on_progress is not None:
+                on_progress(done)
+    done = await _take(store, rememberer, space, waiting, done)
+    if on_progress is not None:
+        on_progress(done)
+    return done
+
+
+Numbered = tuple[int, Draft | Edge]
+
+
+def _broken(done: Imported, number: int, error: Exception) -> Imported:
+    return replace(done, broken=(*done.broken, BrokenLine(number, str(error))))
+
+
+def _parse(space: str, line: str) -> Draft | Edge:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"it is not JSON: {error}") from None
+    if isinstance(value, dict) and "from" in value and "to" in value and "text" not in value:
+        return Edge(
+            check_name("from", value["from"]),
+            check_name("to", value["to"]),
+            check_name("relation", value.get("relation", "related")),
+            check_strength(value.get("strength", 1.0)),
+        )
+    draft = to_draft(value)
+    complete(space, draft, datetime.min)  # so that a bad field is this line's fault, and not its batch's
+    return draft
+
+
+async def _take(
+    store: Store, rememberer: Rememberer, space: str, waiting: list[Numbered], done: Imported
+) -> Imported:
+    drafts = [one for _, one in waiting if isinstance(one, Draft)]
+    async for remembered in rememberer.remember_many(space, drafts):
+        created = sum(one.created for one in remembered)
+        done = replace(done, created=done.created + created, copies=done.copies + len(remembered) - created)
+    edges = [(number, one) for number, one in waiting if isinstance(one, Edge)]
+    return await _link(store, space, edges, done) if edges else done
+
+
+async def _link(store: Store, space: str, edges: list[tuple[int, Edge]], done: Imported) -> Imported:
+    """All at once; one by one only when some end is missing, so that the line at fault can be named."""
+    try:
+        await store.link(space, [edge for _, edge in edges])
+        return replace(done, links=done.links + len(edges))
+    except (NotFound, InvalidRequest) as error:
+        if len(edges) == 1:
+            return _broken(done, edges[0][0], error)
+    for one in edges:
+        done = await _link(store, space, [one], done)
+    return done

@@ -1,0 +1,78 @@
+"""Everything that can go wrong, as one tree.
+
+    RecollectError
+    ├─ ConfigError            before any I/O                          CLI exit 2
+    ├─ InvalidRequest         the caller's fault (also ValueError)    HTTP 422
+    ├─ NotFound               (also LookupError)                      HTTP 404
+    ├─ NotAllowed             wrong or missing token, other space     HTTP 401 / 403
+    ├─ EmbeddingMismatch      model or dimensions differ from the store's   HTTP 409
+    ├─ BackendError           .backend; the driver's error is its cause
+    │  ├─ BackendUnavailable  worth retrying                          HTTP 503
+    │  └─ SchemaOutdated      says which command to run               HTTP 503
+    ├─ EmbeddingError         the provider failed                     HTTP 502
+    └─ RecallFailed           every lane failed                       HTTP 503
+
+One failed lane is data (`Recall.degraded`), not an exception. A message says what was wrong, with what value,
+and what to do about it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.types import LaneReport
+
+
+class RecollectError(Exception):
+    """The root: catch this to catch everything that Recollect raises on purpose."""
+
+
+class ConfigError(RecollectError):
+    """The configuration is wrong; nothing was opened or changed."""
+
+
+class InvalidRequest(RecollectError, ValueError):
+    """The caller's request cannot be carried out as it stands; nothing was changed."""
+
+
+class NotFound(RecollectError, LookupError):
+    """No such memory in this space."""
+
+
+class NotAllowed(RecollectError):
+    """The caller may not do this, or may not do it in this space."""
+
+
+class EmbeddingMismatch(RecollectError):
+    """The store's vectors were made by another embedding model."""
+
+
+class BackendError(RecollectError):
+    """A storage engine failed; the driver's own error is the cause."""
+
+    def __init__(self, message: str, *, backend: str) -> None:
+        super().__init__(message)
+        self.backend = backend
+
+
+class BackendUnavailable(BackendError):
+    """The engine cannot be reached, or is busy: worth trying again."""
+
+
+class SchemaOutdated(BackendError):
+    """The store was written by another version of Recollect."""
+
+
+class EmbeddingError(RecollectError):
+    """The embedding provider failed."""
+
+
+class RecallFailed(RecollectError):
+    """Every lane of a recall failed; `lanes` says how."""
+
+    def __init__(self, message: str, *, lanes: Sequence[LaneReport] = ()) -> None:
+        super().__init__(message)
+        self.lanes = tuple(lanes)

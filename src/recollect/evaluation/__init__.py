@@ -1,0 +1,1 @@
+"""Judged sets, metrics and comparisons: how good recall is, measured through the public client."""

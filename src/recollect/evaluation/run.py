@@ -1,0 +1,232 @@
+"""Ask every question of a judged set, by each recipe, through the public client, and score the answers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.embedders import make_embedder
+from recollect.embedders.disk import DiskCachedEmbedder
+from recollect.errors import EmbeddingError, InvalidRequest, RecallFailed
+from recollect.evaluation.arrangement import Arrangement, arrange, document_of, space_name
+from recollect.evaluation.datasets import Dataset, load
+from recollect.evaluation.metrics import DEPTH, Grades, is_judged, means, scores
+from recollect.evaluation.results import Latency, Result
+from recollect.ports import Embedder
+from recollect.recipes import Recipe, recipe
+from recollect.settings import Settings, cache_folder
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+EMBEDDING_SAMPLE = 50
+"""How many questions are embedded without a cache, to know what embedding really takes."""
+
+
+class Progress(NamedTuple):
+    """How far it is: `done` of `total` documents or questions; `what` is the recipe while asking, the set before."""
+
+    stage: Literal["remembering", "linking", "asking"]
+    what: str
+    done: int
+    total: int
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+class _Question(NamedTuple):
+    """A question that can be scored, with the grades of the memories that answer it."""
+
+    space: str
+    text: str
+    grades: Grades
+
+
+@dataclass(frozen=True, slots=True)
+class _Exam:
+    """Everything that is the same for each recipe. `embedding_ms` is known for a sample of the questions."""
+
+    dataset: Dataset
+    arrangement: Arrangement
+    embedder: str
+    questions: Sequence[_Question]
+    unjudged: int
+    vectors: Sequence[Vector]
+    embedding_ms: Mapping[int, float]
+
+
+class _Answer(NamedTuple):
+    """What a recipe found for a question (documents, best first), how long it took, and what its failed lanes say."""
+
+    ranking: list[str]
+    ms: float
+    failures: list[str]
+
+
+async def evaluate(
+    folder: Path | str,
+    *,
+    recipes: Sequence[str | Recipe] = ("balanced",),
+    store_url: str | None = None,
+    embedder: str | Embedder | None = None,
+    questions: int | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> list[Result]:
+    """Remember the set in `folder`, ask its questions by each recipe, and say how good and how fast the answers were.
+
+    Without a `store_url` the store is a temporary file; one that is given must not hold anything in the set's
+    spaces yet, and keeps what is remembered. Recipes look at all kinds of memory, because a judged set has none.
+    Embeddings are kept in the user's cache folder. `questions` asks only the first so many.
+    """
+    chosen = [_of_every_kind(recipe(which)) for which in recipes]
+    dataset = load(Path(folder))
+    arrangement = arrange(dataset)
+    plain = _embedder(embedder)
+    cached = DiskCachedEmbedder(plain, cache_folder() / "eval")
+    with _url(store_url) as url:
+        async with AsyncRecollect(url, embedder=cached) as recollect:
+            await _remember(recollect, dataset.name, arrangement, on_progress)
+            exam = await _exam(dataset, arrangement, questions, plain, cached)
+            return [
+                _result(exam, one.name, [answer async for answer in _answers(recollect, exam, one, on_progress)])
+                for one in chosen
+            ]
+
+
+def _of_every_kind(recipe: Recipe) -> Recipe:
+    return recipe.with_(lanes={lane.name: {"kinds": ()} for lane in recipe.lanes})
+
+
+def _embedder(which: str | Embedder | None) -> Embedder:
+    if which is not None and not isinstance(which, str):
+        return which
+    settings = Settings.load(embedder=which)
+    return make_embedder(settings.embedder, **asdict(settings.openai))
+
+
+@contextmanager
+def _url(given: str | None) -> Iterator[str]:
+    """The caller's store, or one that lasts as long as the evaluation."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="recollect-eval-") as folder:
+        yield f"sqlite:///{Path(folder) / 'evaluation.db'}"
+
+
+async def _remember(recollect: AsyncRecollect, name: str, arrangement: Arrangement, on_progress: OnProgress) -> None:
+    """Store every document, then wait for the links; a document without its vector would falsify the result."""
+    taken = sorted(set(await recollect.spaces()).intersection(arrangement.drafts))
+    if taken:
+        raise InvalidRequest(
+            f"the store already holds space {taken[0]!r}, which the set needs empty: use another store"
+        )
+    total = sum(map(len, arrangement.drafts.values()))
+    done = 0
+
+    def remembered(seen: int) -> None:
+        on_progress(Progress("remembering", name, done + seen, total))
+
+    for space, drafts in arrangement.drafts.items():
+        await recollect.space(space).remember_many(drafts, on_progress=remembered)
+        done += len(drafts)
+    done = 0
+    for space, drafts in arrangement.drafts.items():
+        await recollect.space(space).settle()
+        done += len(drafts)
+        on_progress(Progress("linking", name, done, total))
+        if pending := (await recollect.space(space).stats()).pending:
+            raise EmbeddingError(f"{pending} of the {len(drafts)} documents in {space!r} could not be embedded")
+
+
+async def _exam(
+    dataset: Dataset, arrangement: Arrangement, most: int | None, plain: Embedder, cached: Embedder
+) -> _Exam:
+    """The questions that have an answer, embedded: all of them through the cache, and a sample without it."""
+    asked = dataset.queries[:most]
+    questions = []
+    for question in asked:
+        grades = arrangement.grades(dataset.qrels.get(question.id, {}))
+        if is_judged(grades):
+            questions.append(_Question(space_name(dataset, question.conversation), question.text, grades))
+    if not questions:
+        raise InvalidRequest(
+            f"none of the {len(asked)} questions of {dataset.name!r} has a relevant document in qrels.tsv"
+        )
+    vectors = await _vectors(cached, questions)
+    times = await _embedding_times(plain, questions)
+    return _Exam(dataset, arrangement, plain.name, questions, len(asked) - len(questions), vectors, times)
+
+
+async def _vectors(embedder: Embedder, questions: Sequence[_Question]) -> list[Vector]:
+    """Embedded in one go per space, because an embedder may have a key for each."""
+    vectors: dict[int, Vector] = {}
+    for space in dict.fromkeys(question.space for question in questions):
+        numbers = [number for number, question in enumerate(questions) if question.space == space]
+        texts = [questions[number].text for number in numbers]
+        vectors.update(zip(numbers, await embedder.embed(texts, space=space), strict=True))
+    return [vectors[number] for number in range(len(questions))]
+
+
+async def _embedding_times(embedder: Embedder, questions: Sequence[_Question]) -> dict[int, float]:
+    """Milliseconds to embed some of the questions, one at a time, spread over the set."""
+    sample = range(0, len(questions), -(-len(questions) // EMBEDDING_SAMPLE))
+    await embedder.embed(["warm up"], space=questions[0].space)  # loading a model is not embedding a question
+    times = {}
+    for number in sample:
+        started = perf_counter()
+        await embedder.embed([questions[number].text], space=questions[number].space)
+        times[number] = (perf_counter() - started) * 1000
+    return times
+
+
+async def _answers(
+    recollect: AsyncRecollect, exam: _Exam, recipe: Recipe, on_progress: OnProgress
+) -> AsyncIterator[_Answer]:
+    """One question at a time, so that the time each takes is its own."""
+    for number, (question, vector) in enumerate(zip(exam.questions, exam.vectors, strict=True), start=1):
+        yield await _answer(recollect.space(question.space), question, vector, recipe)
+        on_progress(Progress("asking", recipe.name, number, len(exam.questions)))
+
+
+async def _answer(space: AsyncSpace, question: _Question, vector: Vector, recipe: Recipe) -> _Answer:
+    """A question on which every lane failed has an empty answer, and is counted as degraded."""
+    started = perf_counter()
+    try:
+        recall = await space.recall(question.text, recipe=recipe, limit=DEPTH, vector=vector)
+        hits, lanes = recall.hits, recall.lanes
+    except RecallFailed as error:
+        hits, lanes = (), error.lanes
+    ms = (perf_counter() - started) * 1000
+    failures = [f"{lane.lane} {lane.status}: {lane.reason}" for lane in lanes if lane.status in ("late", "failed")]
+    return _Answer([document_of(hit.memory) for hit in hits], ms, failures)
+
+
+def _result(exam: _Exam, recipe: str, answers: Sequence[_Answer]) -> Result:
+    scored = [scores(answer.ranking, question.grades) for answer, question in zip(answers, exam.questions, strict=True)]
+    return Result(
+        dataset=exam.dataset.name,
+        recipe=recipe,
+        embedder=exam.embedder,
+        documents=len(exam.dataset.documents),
+        skipped=exam.dataset.skipped,
+        copies=exam.arrangement.copies,
+        questions=len(exam.questions),
+        unjudged=exam.unjudged,
+        metrics=means(scored),
+        ndcg=tuple(score["ndcg@10"] for score in scored),
+        latency=Latency(
+            recall=tuple(answer.ms for answer in answers),
+            with_embedding=tuple(answers[number].ms + ms for number, ms in exam.embedding_ms.items()),
+        ),
+        degraded=sum(bool(answer.failures) for answer in answers),
+        failures=Counter(failure for answer in answers for failure in answer.failures),
+    )

@@ -1,0 +1,1 @@
+"""Indexes: rebuildable from a store."""

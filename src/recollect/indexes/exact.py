@@ -1,0 +1,115 @@
+"""Exact comparison: unit vectors beside their row numbers, and the arithmetic that ranks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from recollect.types import Vector, Vectors
+
+    Rows: TypeAlias = npt.NDArray[np.int64]
+    Scores: TypeAlias = npt.NDArray[np.float32]
+    Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_GATHERED = 1024  # vectors copied at a time: such a copy stays in the processor's cache, twice as fast as a large one
+_FIRST_CAPACITY = 256
+
+
+class Candidates(NamedTuple):
+    """Rows and their cosines, in no order."""
+
+    rows: Rows
+    scores: Scores
+
+    def best(self, count: int) -> Candidates:
+        if len(self.rows) <= count:
+            return self
+        kept = np.argpartition(self.scores, -count)[-count:]
+        return Candidates(self.rows[kept], self.scores[kept])
+
+    def joined(self, other: Candidates) -> Candidates:
+        return Candidates(np.concatenate((self.rows, other.rows)), np.concatenate((self.scores, other.scores)))
+
+
+NO_ROWS: Rows = np.empty(0, np.int64)
+NOBODY = Candidates(NO_ROWS, np.empty(0, np.float32))
+
+
+def members(rows: Rows, of: Rows) -> Mask:
+    """Which of `rows` are in `of`, which is sorted."""
+    if not len(of):
+        return np.zeros(len(rows), np.bool_)
+    found: Mask = of[np.minimum(np.searchsorted(of, rows), len(of) - 1)] == rows
+    return found
+
+
+def dots(vectors: Vectors, vector: Vector, slots: Rows) -> Scores:
+    """The products of `vector` with the vectors at `slots`."""
+    scores = np.empty(len(slots), np.float32)
+    gathered = np.empty((min(_GATHERED, len(slots)), vectors.shape[1]), np.float32)
+    for start in range(0, len(slots), _GATHERED):
+        part = slots[start : start + _GATHERED]
+        # "clip" lets numpy write straight into the buffer; slots are always within bounds
+        np.take(vectors, part, axis=0, out=gathered[: len(part)], mode="clip")
+        np.matmul(gathered[: len(part)], vector, out=scores[start : start + len(part)])
+    return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows and their vectors in memory, never changed once made.
+
+    A change makes a new block. It writes into the same arrays, but only where no older block looks, so whoever is
+    comparing against an older block is not disturbed. Only the newest block may be changed.
+    """
+
+    count: int
+    rows: Rows
+    vectors: Vectors
+    live: Mask
+
+    @classmethod
+    def empty(cls, dimensions: int) -> Block:
+        return cls(0, np.empty(0, np.int64), np.empty((0, dimensions), np.float32), np.empty(0, np.bool_))
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.live))
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self.vectors.nbytes + self.rows.nbytes + self.live.nbytes
+
+    def changed(self, gone: Rows, rows: Rows, vectors: Vectors) -> Block:
+        """Without the rows `gone` (sorted), and then with these."""
+        live = self.live & ~members(self.rows[: self.count], gone)
+        total = self.count + len(rows)
+        block = self._with_room(total)
+        block.rows[self.count : total] = rows
+        block.vectors[self.count : total] = vectors
+        return Block(total, block.rows, block.vectors, np.concatenate((live, np.ones(len(rows), np.bool_))))
+
+    def nearest(self, vector: Vector, count: int, allowed: Rows | None = None) -> Candidates:
+        """The best of all rows, or of those in `allowed`, which is sorted."""
+        if not self.count:
+            return NOBODY
+        rows, vectors = self.rows[: self.count], self.vectors[: self.count]
+        slots = np.flatnonzero(self.live if allowed is None else self.live & members(rows, allowed))
+        # Comparing everything in one stroke beats picking out the vectors that count, unless those are few.
+        scores = dots(vectors, vector, slots) if 3 * len(slots) < self.count else (vectors @ vector)[slots]
+        return Candidates(rows[slots], scores).best(count)
+
+    def _with_room(self, total: int) -> Block:
+        if total <= len(self.rows):
+            return self
+        capacity = max(_FIRST_CAPACITY, total, 2 * self.count)
+        rows = np.empty(capacity, np.int64)
+        vectors = np.empty((capacity, self.vectors.shape[1]), np.float32)
+        rows[: self.count] = self.rows[: self.count]
+        vectors[: self.count] = self.vectors[: self.count]
+        return Block(self.count, rows, vectors, self.live)

@@ -1,0 +1,1 @@
+"""Legs: ways to search. Each turns a question into a ranking, and knows nothing of the others."""

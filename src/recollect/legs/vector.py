@@ -1,0 +1,85 @@
+"""The vector leg: which memories mean what the question means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from recollect.legs.question import Question
+from recollect.ports import Beside, Records, VectorIndex
+from recollect.recipes import Lane
+from recollect.types import Ranking, Scored
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+REACH = 2
+"""How far a thread's neighbours are looked at, on each side."""
+BLEND = (0.3, 0.15)
+"""What the neighbours at distance 1 and 2 add to a memory's own vector."""
+
+
+class VectorLeg:
+    def __init__(self, index: VectorIndex, records: Records) -> None:
+        self._index = index
+        self._records = records
+
+    async def search(self, question: Question, lane: Lane) -> Ranking:
+        hits = await question.nearest(question.filter_of(lane), lane.ef_search)
+        if lane.context and hits:
+            hits = await self._with_neighbours(question, lane, hits)
+        return Ranking(lane.name, tuple(hits))
+
+    async def _with_neighbours(self, question: Question, lane: Lane, hits: Sequence[Scored]) -> Sequence[Scored]:
+        """The hits and what stands beside them, each scored with its neighbours' vectors blended into its own."""
+        threads = await self._records.beside(question.space, [hit.id for hit in hits], 2 * REACH)
+        if not threads:
+            return hits
+        around = neighbourhoods(threads)
+        found = {hit.id for hit in hits}
+        beside = [id for id in around if id not in found]
+        where = question.filter_of(lane)
+        candidates = found | await self._records.visible(question.space, beside, where)
+        wanted = candidates.intersection(around)
+        needed = wanted.union(*(filter(None, around[id]) for id in wanted))
+        vectors = await self._index.vectors(question.space, list(needed))
+        scores = {hit.id: hit.score for hit in hits if hit.id not in wanted}
+        scores |= blended_scores(await question.vector(), vectors, {id: around[id] for id in wanted})
+        ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        return [Scored(id, score) for id, score in ranked[: question.fanout]]
+
+
+def neighbourhoods(threads: Mapping[str, Beside]) -> dict[str, tuple[str | None, ...]]:
+    """For each memory within `REACH` of a hit, its neighbours as (next before, next after, second before, second
+    after); None where the thread ends. `threads` has twice that reach, so that the outermost have theirs too."""
+    around: dict[str, tuple[str | None, ...]] = {}
+    for id, beside in threads.items():
+        chain: list[str | None] = [*reversed(beside.before), id, *beside.after]
+        middle = len(beside.before)
+        for at in range(max(0, middle - REACH), min(len(chain), middle + REACH + 1)):
+            known = chain[at]
+            if known is not None and known not in around:
+                around[known] = tuple(
+                    chain[n] if 0 <= n < len(chain) else None for n in (at - 1, at + 1, at - 2, at + 2)
+                )
+    return around
+
+
+def blended_scores(
+    question: Vector, vectors: Mapping[str, Vector], around: Mapping[str, tuple[str | None, ...]]
+) -> dict[str, float]:
+    """Cosine of the question with `own + 0.3 (prev + next) + 0.15 (prev2 + next2)`."""
+    import numpy as np  # late: a recipe can be read without it
+
+    ids = [id for id in around if id in vectors]
+    if not ids:
+        return {}
+    place = {id: n for n, id in enumerate(vectors)}
+    rows = np.vstack([*vectors.values(), np.zeros_like(question)])  # the last row stands for "nobody there"
+    own = rows[[place[id] for id in ids]]
+    beside = np.array([[place.get(n or "", -1) for n in around[id]] for id in ids])
+    near, far = BLEND
+    blend = own + near * (rows[beside[:, 0]] + rows[beside[:, 1]]) + far * (rows[beside[:, 2]] + rows[beside[:, 3]])
+    lengths = np.linalg.norm(blend, axis=1)
+    cosines = (blend @ question) / np.where(lengths > 0, lengths, 1)
+    return dict(zip(ids, cosines.tolist(), strict=True))

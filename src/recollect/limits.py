@@ -1,0 +1,142 @@
+"""What a caller may ask for: every bound on texts, names, numbers and times, and the sentence each refusal says.
+
+Applied once, at the engine's door, so that nothing behind it meets a bad value. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.errors import InvalidRequest
+
+TEXT_BYTES = 1024 * 1024
+QUERY_BYTES = 8 * 1024
+METADATA_BYTES = 256 * 1024
+NAME_CHARACTERS = 200
+TITLE_CHARACTERS = 1000
+SOURCE_CHARACTERS = 2000
+TAGS = 64
+NAMESPACES = 16
+WINDOW = 50
+NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+
+
+def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
+    """A text that can be stored and searched: not blank, not too long, no NUL, no lone surrogate."""
+    if not isinstance(text, str):
+        raise InvalidRequest(f"{what} must be a text, not {type(text).__name__}")
+    if not text.strip():
+        raise InvalidRequest(f"{what} is empty: give it at least one word")
+    return check_characters(what, text, most_bytes)
+
+
+def check_characters(what: str, text: str, most_bytes: int = TEXT_BYTES) -> str:
+    if "\x00" in text:
+        raise InvalidRequest(f"{what} holds a NUL character at position {text.index(chr(0))}: remove it")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"{what} holds half a character (a lone surrogate) at position {error.start}") from None
+    if size > most_bytes:
+        raise InvalidRequest(f"{what} has {size:,} bytes, more than the {most_bytes:,} allowed: split it")
+    return text
+
+
+def check_name(what: str, name: object, *, most: int = NAME_CHARACTERS) -> str:
+    """A short name: of a space, namespace, kind, tag, thread or relation."""
+    if not isinstance(name, str):
+        raise InvalidRequest(f"{what} must be a text, not {type(name).__name__}")
+    if not name.strip():
+        raise InvalidRequest(f"{what} is empty: give it a name")
+    if len(name) > most:
+        raise InvalidRequest(f"{what} has {len(name):,} characters, more than the {most:,} allowed")
+    if not NAME.fullmatch(name):
+        raise InvalidRequest(f"{what} {name!r} holds a control character: remove it")
+    return check_characters(what, name)
+
+
+def check_names(what: str, names: object, *, most: int) -> tuple[str, ...]:
+    """Several short names, without repeats, in the caller's order."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidRequest(f"{what}s must be a list of texts, not {names!r:.80}")
+    checked = tuple(dict.fromkeys(check_name(what, name) for name in names))
+    if len(checked) > most:
+        raise InvalidRequest(f"{len(checked)} {what}s were given, more than the {most} allowed")
+    return checked
+
+
+def check_number(what: str, value: object, least: float, most: float, *, whole: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise InvalidRequest(f"{what} must be a {'whole ' if whole else ''}number, not {value!r:.80}")
+    if not least <= value <= most:  # NaN fails this too
+        raise InvalidRequest(f"{what} is {value}, and must be from {least:g} to {most:g}")
+    return value
+
+
+def check_weight(what: str, value: object) -> float:
+    """A lane's weight: any finite number from 0 up."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise InvalidRequest(f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up")
+    return float(value)
+
+
+def check_strength(value: object) -> float:
+    """A link's strength: above 0, up to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InvalidRequest(f"the strength of a link is {value!r:.80}, and must be above 0 and at most 1")
+    return float(value)
+
+
+def check_time(what: str, value: object) -> datetime | None:
+    """A moment, aware; one without a zone is taken as UTC."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidRequest(f"{what} is {value!r:.80}, and must be a time such as 2026-05-03T10:00:00Z") from None
+    if not isinstance(value, datetime):
+        raise InvalidRequest(f"{what} must be a time, not {type(value).__name__}")
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidRequest(f"{what} is {value}, which is outside the years 1 to 9999 in UTC") from None
+
+
+def check_metadata(value: object) -> Mapping[str, Any]:
+    """A JSON object of a bounded size, as a copy of its own."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"metadata must be a JSON object, not {type(value).__name__}")
+    try:
+        text = json.dumps(dict(value), allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest(f"metadata cannot be written as JSON: {error}") from None
+    check_characters("metadata", text.replace("\\u0000", "\x00"), METADATA_BYTES)
+    copy: dict[str, Any] = json.loads(text)
+    return copy
+
+
+def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
+    """A given vector as float32 of length 1; its dimensions must be the store's."""
+    import numpy as np  # late: `recollect --help` must not pay for it
+
+    try:
+        vector = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise InvalidRequest("a vector must be a list of numbers") from None
+    if vector.ndim != 1 or not vector.size:
+        raise InvalidRequest(f"a vector must be one list of numbers, not of shape {vector.shape}")
+    if dimensions is not None and vector.size != dimensions:
+        raise InvalidRequest(f"a vector of {vector.size} dimensions was given, and this store's have {dimensions}")
+    length = float(np.linalg.norm(vector))
+    if not math.isfinite(length) or length == 0:
+        raise InvalidRequest("a vector must hold finite numbers, not all of them 0")
+    return vector / np.float32(length)

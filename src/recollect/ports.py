@@ -1,0 +1,188 @@
+"""What the engine needs from the outside, as Protocols split by capability.
+
+A store is all of `Records`, `WordIndex`, `VectorIndex` and `GraphIndex`; an external index replaces one of the
+last two. Every method is async, takes the space first, and never reaches another space. Implementations translate
+their driver's errors into the tree of `recollect.errors`, in one place each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, Scored, SpaceStats
+
+if TYPE_CHECKING:
+    from recollect.types import Vector, Vectors
+
+Words: TypeAlias = Literal["analyzed", "simple", "english"]
+Match: TypeAlias = Literal["any", "plain", "websearch"]
+KeywordScore: TypeAlias = Literal["bm25", "ts_rank", "ts_rank_cd"]
+
+
+class Embedder(Protocol):
+    """Texts into unit vectors. `name` identifies the model: vectors of two names are never compared."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int | None:
+        """None until the model is known well enough to tell (a remote one, before its first answer)."""
+
+    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+        """One row per text, in order, float32, each of length 1. Raises EmbeddingError."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One analyzed term of a question and how much it counts beside its rarity."""
+
+    term: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """A question for a word index.
+
+    `match="any"` uses the analyzer's `terms` and `phrases` (each phrase is adjacent terms, scored like one term).
+    `plain` (every word) and `websearch` (every word, with "quotes", `or` and `-not`) are Postgres' own readings of
+    the raw `text` under the `words` configuration. `title_boost` is added when the title contains the whole text.
+    `context` lets what stands beside a memory in its thread count as a weaker field.
+    """
+
+    text: str
+    terms: tuple[Term, ...] = ()
+    phrases: tuple[tuple[str, ...], ...] = ()
+    words: Words = "analyzed"
+    match: Match = "any"
+    score: KeywordScore = "bm25"
+    title_boost: float = 0.0
+    context: bool = True
+
+
+class WordHits(NamedTuple):
+    """A word index's answer. `ceiling`: the best score the question could have had, where the score has one.
+    `matched`: for each hit the parts of the question it holds, bit i standing for `(terms + phrases)[i]`; empty for
+    the all-words modes."""
+
+    hits: list[Scored]
+    ceiling: float | None = None
+    matched: Mapping[str, int] = {}
+
+
+class Reached(NamedTuple):
+    """A memory reached over links: best product of strengths, how many steps that path has, its last relation."""
+
+    id: str
+    strength: float
+    steps: int
+    relation: str
+
+
+class Beside(NamedTuple):
+    """Ids of the memories around one in its thread, nearest first on each side."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class Records(Protocol):
+    """The source of truth."""
+
+    async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
+        """Store all in one transaction, durable on return. Same namespace, kind and text, or the same id: not
+        stored again, answered with the first. A memory of a thread without a place goes to the thread's end."""
+
+    async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
+        """For each, what `add` would answer instead of storing it: the memory with the same id, or an exact copy."""
+
+    async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
+        """Those that exist here, whatever their state; others are simply absent."""
+
+    async def list(self, space: str, where: Filter, *, limit: int, after: str | None = None) -> Page: ...
+
+    async def update(
+        self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime
+    ) -> Memory:
+        """Change the named fields. A changed text without a vector makes the memory `pending`. Raises NotFound."""
+
+    async def forget(self, space: str, ids: Sequence[str]) -> int:
+        """Delete rows, words, vectors and links; how many there were."""
+
+    async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
+        """Mark `old` as replaced by `new`. Raises NotFound, and InvalidRequest for a cycle."""
+
+    async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
+        """Thread neighbours up to `reach` on each side, for those ids that are in a thread."""
+
+    async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
+        """Which of these ids pass the filter."""
+
+    async def pending(self, space: str, *, limit: int) -> list[Memory]:
+        """Memories that still need a vector, oldest first."""
+
+    async def put_vectors(self, space: str, vectors: Mapping[str, Vector]) -> None:
+        """Attach vectors to memories, which become `ready`."""
+
+    async def unlinked(self, space: str, *, limit: int) -> list[str]:
+        """Memories with a vector that were not yet linked to their nearest."""
+
+    async def mark_hits(self, space: str, ids: Sequence[str], *, now: datetime) -> None: ...
+
+    async def spaces(self) -> Sequence[str]: ...
+
+    async def stats(self, space: str) -> SpaceStats: ...
+
+    async def generation(self) -> Generation | None: ...
+
+    async def set_generation(self, generation: Generation) -> None:
+        """Record the model of this store's vectors. Raises EmbeddingMismatch when there is another already."""
+
+
+class WordIndex(Protocol):
+    async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits: ...
+
+
+class VectorIndex(Protocol):
+    async def search_vectors(
+        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+    ) -> Sequence[Scored]:
+        """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99."""
+
+    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]: ...
+
+
+class GraphIndex(Protocol):
+    async def link(self, space: str, edges: Sequence[Edge], *, linked: Sequence[str] = ()) -> None:
+        """Add edges (same ends and relation: the strength is replaced), and mark `linked` ids as linked to their
+        nearest. Raises NotFound when an end is not in this space."""
+
+    async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int: ...
+
+    async def walk(
+        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+    ) -> Sequence[Reached]:
+        """Memories within `depth` (1 to 3) steps of a seed, along links in either direction, by the best product of
+        strengths over all paths, best first, ties by id. Seeds are left out unless another seed reaches them.
+        Only memories that pass `where` are returned; the walk may pass through the others of this space."""
+
+    def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
+        """Every edge of the space, or those that touch these ids, streamed."""
+
+
+class Store(Records, WordIndex, VectorIndex, GraphIndex, Protocol):
+    """A source of truth that can also search."""
+
+    @property
+    def name(self) -> str:
+        """The backend's name for messages, e.g. "sqlite"."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Pure ranking: normalise, fuse, diversify. No I/O, no async."""

@@ -1,0 +1,160 @@
+"""Several rankings into one.
+
+* `rrf`: by rank alone. Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
+  rank learning methods", SIGIR 2009.
+* `weighted`: a weighted sum of normalised scores. Fox and Shaw, "Combination of multiple searches" (CombSUM),
+  TREC-2, 1994; for words and vectors Bruch, Gai and Ingber, "An analysis of fusion functions for hybrid
+  retrieval", TOIS 2023.
+* `calibrated`: the default; a sum of how surprising each score is (`normalise.surprisal`). Adding -ln p of
+  independent tests is Fisher's method (1925). It has no constant to fit, and a list whose best score is nothing
+  special for this question adds little, however it compares with the rest of that list.
+
+A lane that did not return an id adds nothing to it. Ties break by id. The rankings handed in are not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+from recollect.ranking.normalise import Background, Normalise, Tail, min_max, surprisal
+from recollect.types import Contribution, Fused, Leg, Ranking, Why
+
+TAILS: dict[Leg, Tail] = {"keyword": "exponential", "vector": "normal"}
+"""How the scores of unrelated memories fall off. Links have no background: their strength is a share already."""
+SINGLED_OUT = 3
+"""An identifier that more memories hold does not name one of them: it is a topic."""
+
+
+class LaneLike(Protocol):
+    """What fusion needs to know of a lane."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def leg(self) -> Leg: ...
+    @property
+    def weight(self) -> float: ...
+
+
+class FusionLike(Protocol):
+    """What a recipe says about fusion."""
+
+    @property
+    def method(self) -> Literal["rrf", "min_max", "calibrated"]: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def digits(self) -> int | None: ...
+    @property
+    def renormalise(self) -> bool: ...
+
+
+def fuse(
+    fusion: FusionLike,
+    lanes: Sequence[tuple[LaneLike, Ranking]],
+    backgrounds: Mapping[str, Background] | None = None,
+) -> list[Fused]:
+    """The rankings of a recipe's lanes, fused as the recipe says. `backgrounds` are by lane name."""
+    rankings = [ranking for _, ranking in lanes]
+    weights = [lane.weight for lane, _ in lanes]
+    if fusion.renormalise and sum(weights) > 0:
+        weights = [weight / sum(weights) for weight in weights]
+    if fusion.method == "rrf":
+        fused = rrf(rankings, fusion.k, weights)
+    elif fusion.method == "min_max":
+        fused = weighted(rankings, weights)
+    else:
+        tails = [TAILS.get(lane.leg) for lane, _ in lanes]
+        known = backgrounds or {}
+        fused = calibrated(rankings, weights, tails, [known.get(lane.name) for lane, _ in lanes])
+    if fusion.digits is None:
+        return fused
+    rounded = [Fused(f.id, round(f.score, fusion.digits), f.why) for f in fused]
+    return sorted(rounded, key=lambda f: (-f.score, f.id))
+
+
+def rrf(rankings: Sequence[Ranking], k: int = 60, weights: Sequence[float] | None = None) -> list[Fused]:
+    """The sum of `1 / (k + rank)` over the rankings, rank from 1: the first hit of one ranking is 1/61."""
+    shares = [[1 / (k + rank) for rank in range(1, len(ranking.hits) + 1)] for ranking in rankings]
+    return _summed(rankings, shares, weights or [1.0] * len(rankings))
+
+
+def weighted(rankings: Sequence[Ranking], weights: Sequence[float], normalise: Normalise = min_max) -> list[Fused]:
+    """The weighted sum of scores, each normalised within its own ranking."""
+    shares = [normalise([hit.score for hit in ranking.hits]) for ranking in rankings]
+    return _summed(rankings, shares, weights)
+
+
+def calibrated(
+    rankings: Sequence[Ranking],
+    weights: Sequence[float],
+    tails: Sequence[Tail | None],
+    backgrounds: Sequence[Background | None],
+) -> list[Fused]:
+    """The weighted sum of surprisals; then what holds an exact identifier or phrase keeps its place (`keep_exact`).
+
+    A ranking without a tail counts as it is. One with a tail but without a background, or with one that does not
+    vary, is min-max normalised: it can then only compare its own hits.
+    """
+    shares = []
+    for ranking, tail, background in zip(rankings, tails, backgrounds, strict=True):
+        scores = [hit.score for hit in ranking.hits]
+        if tail is None:
+            shares.append(scores)
+        elif background is None or background.deviation <= 0:
+            shares.append(min_max(scores))
+        else:
+            shares.append(surprisal(scores, background, tail))
+    fused = _summed(rankings, shares, weights)
+    for ranking in rankings:
+        fused = keep_exact(fused, ranking)
+    return fused
+
+
+def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
+    """Move each hit in `ranking.exact` up to the place it has in `ranking`, unless it stands higher already.
+
+    Whatever the other rankings say: who asks for invoice 12346 does not want invoice 12345. A hit that moves is
+    given the score of the one it stands before, and its `why` says so as the lane "exact".
+    """
+    order = list(fused)
+    if not ranking.exact:
+        return order
+    for place, hit in enumerate(ranking.hits):
+        if hit.id not in ranking.exact:
+            continue
+        at = next((i for i, f in enumerate(order) if f.id == hit.id), place)
+        if at > place:
+            moved, above = order.pop(at), order[place].score
+            lift = above - moved.score
+            why = Why((*moved.why, Contribution("exact", place + 1, hit.score, lift, lift)))
+            order.insert(place, Fused(moved.id, above, why))
+    return order
+
+
+def singled_out(matched: Mapping[str, int], identifiers: int, phrases: int) -> frozenset[str]:
+    """The ids that hold a quoted phrase, or an identifier that few hold: a ranking's `exact`.
+
+    `matched` says for each hit which parts of the question it holds, one bit each; `identifiers` and `phrases` are
+    the bits of the parts that are such.
+    """
+    exact = {id for id, bits in matched.items() if bits & phrases}
+    bit = 1
+    while bit <= identifiers:
+        if identifiers & bit:
+            holders = [id for id, bits in matched.items() if bits & bit]
+            exact.update(holders if len(holders) <= SINGLED_OUT else ())
+        bit <<= 1
+    return frozenset(exact)
+
+
+def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weights: Sequence[float]) -> list[Fused]:
+    """For each id its lanes' weighted shares, best sum first, ties by id."""
+    why: dict[str, list[Contribution]] = {}
+    for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
+        for rank, (hit, share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
+            part = Contribution(ranking.lane, rank, hit.score, share, weight * share)
+            why.setdefault(hit.id, []).append(part)
+    fused = [Fused(id, sum(sorted(part.contribution for part in parts)), Why(parts)) for id, parts in why.items()]
+    return sorted(fused, key=lambda f: (-f.score, f.id))

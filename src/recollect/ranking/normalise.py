@@ -1,0 +1,108 @@
+"""A lane's raw scores onto a scale that can be added to another lane's.
+
+Every function takes scores and returns as many, in the same order, and changes nothing. `min_max`, `by_max` and
+`z_score` only look at the list itself, so they make the best of a bad list look perfect. `by_ceiling` and
+`surprisal` look at something outside the list: the best score there could be, or what chance alone would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import fsum, log, sqrt
+from typing import Literal, TypeAlias
+
+Normalise: TypeAlias = Callable[[Sequence[float]], list[float]]
+Tail: TypeAlias = Literal["exponential", "normal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """How one lane scores memories that have nothing to do with the question.
+
+    Mean and standard deviation over all `count` memories that could have been found, or over a random sample of
+    them. For words, a memory without any word of the question counts as 0.
+    """
+
+    mean: float
+    deviation: float
+    count: int
+
+    @classmethod
+    def of(cls, scores: Sequence[float], count: int | None = None) -> Background:
+        """The background of `count` memories of which `scores` are those that are not 0."""
+        total = max(len(scores) if count is None else count, 1)
+        mean = fsum(scores) / total
+        spread = fsum((score - mean) ** 2 for score in scores) + (total - min(len(scores), total)) * mean**2
+        return cls(mean, sqrt(spread / total), total)
+
+    @classmethod
+    def from_sums(cls, total: float, squares: float, count: int) -> Background:
+        """From the sum of all scores and of their squares, which a store can add up while it ranks."""
+        count = max(count, 1)
+        mean = total / count
+        return cls(mean, sqrt(max(squares / count - mean**2, 0.0)), count)
+
+
+def min_max(scores: Sequence[float]) -> list[float]:
+    """From 0 for the least to 1 for the best; 1.0 for all when they are equal.
+
+    >>> min_max([4.0, 3.0, 2.0])
+    [1.0, 0.5, 0.0]
+    """
+    if not scores:
+        return []
+    least, width = min(scores), max(scores) - min(scores)
+    return [(score - least) / width for score in scores] if width > 0 else [1.0] * len(scores)
+
+
+def by_max(scores: Sequence[float]) -> list[float]:
+    """As a share of the best score; 0 where that is not above 0.
+
+    >>> by_max([4.0, 1.0])
+    [1.0, 0.25]
+    """
+    best = max(scores, default=0.0)
+    return [score / best for score in scores] if best > 0 else [0.0] * len(scores)
+
+
+def by_ceiling(scores: Sequence[float], ceiling: float) -> list[float]:
+    """As a share of the best score that the question could have had, 1 at most.
+
+    >>> by_ceiling([4.0, 1.0], 8.0)
+    [0.5, 0.125]
+    """
+    return [min(score / ceiling, 1.0) for score in scores] if ceiling > 0 else [0.0] * len(scores)
+
+
+def z_score(scores: Sequence[float], background: Background | None = None) -> list[float]:
+    """In standard deviations above the mean of a background, the list's own by default; 0 where nothing varies.
+
+    >>> z_score([3.0, 1.0])
+    [1.0, -1.0]
+    """
+    known = background or Background.of(scores)
+    if known.deviation <= 0:
+        return [0.0] * len(scores)
+    return [(score - known.mean) / known.deviation for score in scores]
+
+
+def surprisal(scores: Sequence[float], background: Background, tail: Tail) -> list[float]:
+    """How unlikely chance alone is to reach each score, as a share of what it takes to single out one memory.
+
+    `-ln p`, where p is the chance that an unrelated memory scores as high, divided by `ln count`: at 1.0, one
+    unrelated memory of all would be expected to do as well. Scores of unrelated memories fall off exponentially
+    for words (Manmatha, Rath and Feng, SIGIR 2001), so `-ln p` grows with z; similarities, sums of many small
+    products, fall off like a normal distribution, so it grows with z^2 / 2. Scores below the mean are 0.
+
+    >>> background = Background(mean=0.0, deviation=1.0, count=20)
+    >>> [round(s, 3) for s in surprisal([3.0, -1.0], background, "exponential")]
+    [1.001, 0.0]
+    >>> [round(s, 3) for s in surprisal([3.0, -1.0], background, "normal")]
+    [1.502, 0.0]
+    """
+    above = [max(z, 0.0) for z in z_score(scores, background)]
+    whole = max(log(max(background.count, 1)), 1.0)  # a space of one or two has nothing to single out
+    if tail == "exponential":
+        return [z / whole for z in above]
+    return [z * z / 2 / whole for z in above]

@@ -1,0 +1,283 @@
+"""Recipes: how to search, as plain data. The engine runs any recipe and knows none by name.
+
+`balanced` is the default. The other five are the recipes of five existing systems, kept exact: fetch sizes, word
+configuration, rank function, fusion constant and bounds are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+from recollect.errors import InvalidRequest
+from recollect.limits import check_number, check_weight
+from recollect.ports import KeywordScore, Match, Words
+from recollect.types import Leg
+
+DEADLINE = 2.0
+"""Seconds a lane may take before the answer goes out without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One leg over some kinds (none named: all), with its own weight and deadline.
+
+    `every_namespace` ignores the caller's choice of namespaces (still within the space). The settings below it
+    concern one leg each: `words` to `context` the keyword leg, `ef_search` the vector leg, `depth` and `seeds` the
+    graph leg; `context` also lets the vector leg blend in a memory's thread neighbours.
+    """
+
+    name: str
+    leg: Leg
+    weight: float = 1.0
+    kinds: tuple[str, ...] = ()
+    deadline: float = DEADLINE
+    every_namespace: bool = False
+    words: Words = "analyzed"
+    match: Match = "any"
+    score: KeywordScore = "bm25"
+    title_boost: float = 0.0
+    context: bool = False
+    ef_search: int | None = None
+    depth: int = 2
+    seeds: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many hits: the default, the bounds, and whether a number outside is moved to the bound or refused."""
+
+    default: int = 10
+    least: int = 1
+    most: int = 100
+    clamp: bool = False
+
+    def apply(self, wanted: int | None) -> int:
+        if wanted is None:
+            return self.default
+        if self.clamp and isinstance(wanted, int) and not isinstance(wanted, bool):
+            return min(max(wanted, self.least), self.most)
+        return int(check_number("limit", wanted, self.least, self.most, whole=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Fanout:
+    """How many hits each lane is asked for: `max(times x limit, at_least)`."""
+
+    times: int
+    at_least: int = 0
+
+    def apply(self, limit: int) -> int:
+        return max(self.times * limit, self.at_least)
+
+
+FusionMethod: TypeAlias = Literal["rrf", "min_max", "calibrated"]
+DiversityMethod: TypeAlias = Literal["none", "near_copies", "mmr"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """How rankings become one. `k` is RRF's constant; `digits` rounds the fused score, as one seed does.
+
+    `renormalise` divides the weights by what the answering lanes have together.
+    """
+
+    method: FusionMethod = "calibrated"
+    k: int = 60
+    digits: int | None = None
+    renormalise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    """How near-copies are kept from crowding the top. `balance` is MMR's lambda: 1 is plain relevance."""
+
+    method: DiversityMethod = "none"
+    balance: float = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Lanes + fanout + fusion + diversity + bounds."""
+
+    name: str
+    lanes: tuple[Lane, ...]
+    about: str = ""
+    limit: Limit = Limit()
+    fanout: Fanout = Fanout(times=10, at_least=100)
+    fusion: Fusion = Fusion()
+    diversity: Diversity = Diversity()
+    min_score: float | None = None
+    min_quality: float | None = None
+    include_superseded: bool = False
+    include_expired: bool = False
+    all_failed: Literal["raise", "empty"] = "raise"
+    """What an answer is when every lane failed."""
+
+    def with_(self, **changes: Any) -> Recipe:
+        """This recipe with some values changed; an unknown name is refused.
+
+        `weights` maps lane (or leg) names to weights; `lanes` maps lane (or leg) names to settings of theirs;
+        `fusion`, `diversity`, `limit` and `fanout` take their object or a mapping of its fields.
+
+        >>> recipe("novamem").with_(weights={"keyword": 1, "vector": 0, "graph": 0}).lanes[1].weight
+        0.0
+        """
+        lanes = _changed_lanes(self, changes.pop("lanes", None) or {}, changes.pop("weights", None) or {})
+        known = {f.name for f in fields(self)} - {"lanes"}
+        for name, value in changes.items():
+            if name not in known:
+                raise InvalidRequest(f"a recipe has no setting {name!r}; it has: {', '.join(sorted(known))}")
+            if isinstance(value, Mapping):
+                changes[name] = _changed(getattr(self, name), value, f"{name} of a recipe")
+        return replace(self, lanes=lanes, **changes)
+
+
+def _changed(thing: Any, values: Mapping[str, Any], what: str) -> Any:
+    known = {f.name for f in fields(thing)}
+    for name in values:
+        if name not in known:
+            raise InvalidRequest(f"{what} has no setting {name!r}; it has: {', '.join(sorted(known))}")
+    return replace(thing, **{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+
+
+def _changed_lanes(
+    recipe: Recipe, settings: Mapping[str, Mapping[str, Any]], weights: Mapping[str, float]
+) -> tuple[Lane, ...]:
+    names = {lane.name for lane in recipe.lanes} | {lane.leg for lane in recipe.lanes}
+    for name in (*settings, *weights):
+        if name not in names:
+            raise InvalidRequest(f"recipe {recipe.name!r} has no lane {name!r}; it has: {', '.join(sorted(names))}")
+
+    def changed(lane: Lane) -> Lane:
+        for name in (lane.leg, lane.name):
+            if name in settings:
+                lane = _changed(lane, settings[name], f"lane {lane.name!r}")
+            if name in weights:
+                lane = replace(lane, weight=check_weight(name, weights[name]))
+        return lane
+
+    return tuple(changed(lane) for lane in recipe.lanes)
+
+
+def _balanced() -> Recipe:
+    return Recipe(
+        name="balanced",
+        about="the default: meaning, words and links, fused by what each list is worth for this question",
+        lanes=(
+            Lane("vector", "vector", weight=0.5, context=True),
+            Lane("keyword", "keyword", weight=0.5, context=True),
+            Lane("graph", "graph", weight=0.05),
+        ),
+        diversity=Diversity("near_copies"),
+        fusion=Fusion("calibrated", renormalise=True),
+    )
+
+
+def _polyant() -> Recipe:
+    return Recipe(
+        name="polyant",
+        about="facts by meaning, messages by words, RRF",
+        lanes=(
+            Lane("vector", "vector", kinds=("fact",)),
+            Lane("keyword", "keyword", kinds=("message",), words="simple", match="websearch", score="ts_rank"),
+        ),
+        fanout=Fanout(times=2, at_least=20),
+        fusion=Fusion("rrf", digits=4),
+        include_superseded=True,
+        include_expired=True,
+        all_failed="empty",
+    )
+
+
+def _sci() -> Recipe:
+    kinds = ("episodic", "semantic", "identity")
+
+    def lane(kind: str, leg: Leg) -> Lane:
+        name, shared = f"{kind}-{leg}", kind == "identity"
+        if leg == "vector":
+            return Lane(name, leg, kinds=(kind,), every_namespace=shared)
+        return Lane(
+            name, leg, kinds=(kind,), every_namespace=shared, words="english", match="plain", score="ts_rank_cd"
+        )
+
+    return Recipe(
+        name="sci",
+        about="meaning and words over each of three kinds of memory, six lanes, RRF; a profile is a namespace",
+        lanes=tuple(lane(kind, leg) for kind in kinds for leg in ("vector", "keyword")),
+        fanout=Fanout(times=3),
+        fusion=Fusion("rrf"),
+        include_superseded=True,
+        include_expired=True,
+    )
+
+
+def _pgmemory() -> Recipe:
+    return Recipe(
+        name="pgmemory",
+        about="meaning and words, RRF, then MMR for variety; poor memories left out",
+        lanes=(
+            Lane("vector", "vector"),
+            Lane("keyword", "keyword", words="english", match="plain", score="ts_rank"),
+        ),
+        limit=Limit(default=5),
+        fanout=Fanout(times=4, at_least=20),
+        fusion=Fusion("rrf"),
+        diversity=Diversity("mmr", balance=0.7),
+        min_quality=0.05,
+        include_superseded=True,
+        include_expired=True,
+    )
+
+
+def _drobek() -> Recipe:
+    return Recipe(
+        name="drobek",
+        about="knowledge by meaning and words with a title boost, RRF; superseded entries left out",
+        lanes=(
+            Lane("vector", "vector", kinds=("knowledge",), ef_search=64),
+            Lane(
+                "keyword",
+                "keyword",
+                kinds=("knowledge",),
+                words="simple",
+                match="plain",
+                score="ts_rank_cd",
+                title_boost=0.5,
+            ),
+        ),
+        limit=Limit(default=10, most=50, clamp=True),
+        fanout=Fanout(times=3),
+        fusion=Fusion("rrf"),
+    )
+
+
+def _novamem() -> Recipe:
+    return Recipe(
+        name="novamem",
+        about="words, meaning and links, each min-max normalised, weighted 0.3 / 0.6 / 0.1",
+        lanes=(
+            Lane("keyword", "keyword", weight=0.3, words="english", match="plain", score="ts_rank_cd"),
+            Lane("vector", "vector", weight=0.6),
+            Lane("graph", "graph", weight=0.1),
+        ),
+        limit=Limit(default=10, most=100, clamp=True),
+        fanout=Fanout(times=3),
+        fusion=Fusion("min_max"),
+    )
+
+
+RECIPES: Mapping[str, Recipe] = {
+    r.name: r for r in (_balanced(), _polyant(), _sci(), _pgmemory(), _drobek(), _novamem())
+}
+"""The built-in recipes by name."""
+
+
+def recipe(which: str | Recipe) -> Recipe:
+    """A recipe by name; a Recipe is returned as it is."""
+    if isinstance(which, Recipe):
+        return which
+    if which not in RECIPES:
+        raise InvalidRequest(f"there is no recipe {which!r}; there are: {', '.join(RECIPES)}")
+    return RECIPES[which]

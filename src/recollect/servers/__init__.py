@@ -1,0 +1,1 @@
+"""Front doors: parse, call the client, render."""

@@ -1,0 +1,1 @@
+"""The command line: parse, call the client, render. Nothing here decides how a memory is kept or found."""

@@ -1,0 +1,5 @@
+"""`python -m recollect.servers.cli`: the same as the `recollect` script."""
+
+from recollect.servers.cli.main import run
+
+run()

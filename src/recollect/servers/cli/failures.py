@@ -1,0 +1,91 @@
+"""What going wrong looks like: one sentence on standard error and an exit code, never a traceback.
+
+0: done. 1: it could not be done. 2: the call or the configuration is wrong. 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from typer.core import TyperGroup
+from typer.exceptions import Abort, TyperException
+
+from recollect.errors import ConfigError, RecollectError
+from recollect.servers.cli.output import console, survive_odd_terminals
+
+
+class Commands(TyperGroup):
+    """Typer's group of commands, with our own way to fail."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 - Typer passes it; here it always means exiting
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line and exit with its code."""
+        words = sys.argv[1:] if args is None else list(args)
+        survive_odd_terminals()
+
+        def run() -> Any:
+            return TyperGroup.main(self, args, prog_name, complete_var, False, windows_expand_args, **extra)
+
+        sys.exit(_exit_code(run, as_json="--json" in words))
+
+
+def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
+    try:
+        code = run()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has left: nothing more to say, also not when Python closes the stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (KeyboardInterrupt, Abort):
+        return 130
+    except TyperException as error:
+        _report("UsageError", _usage(error), as_json=as_json)
+        return error.exit_code
+    except RecollectError as error:
+        _report(type(error).__name__, str(error), as_json=as_json)
+        return 2 if isinstance(error, ConfigError) else 1
+    except OSError as error:
+        _report(type(error).__name__, f"{error.filename or 'a file'}: {error.strerror or error}", as_json=as_json)
+        return 1
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug is one sentence too, and says where it is
+        _report(type(error).__name__, _bug(error), as_json=as_json)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: TyperException) -> str:
+    """Typer's message on one line, and where to read on."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    return f"{message}; see `{context.command_path} --help`" if context else message
+
+
+def _bug(error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    return f"unexpected {type(error).__name__} at {place}: {error}; please report this as a bug"
+
+
+def _report(kind: str, message: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stderr.write(json.dumps({"error": {"type": kind, "message": message}}) + "\n")
+        return
+    from rich.text import Text
+
+    from recollect.servers.cli.render import visible
+
+    line = Text.assemble(("error: ", "bold red"), visible(message).replace("\n", " "))
+    console(sys.stderr).print(line, soft_wrap=True)

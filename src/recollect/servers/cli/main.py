@@ -1,0 +1,65 @@
+"""`recollect`: the commands, in the order and groups that `--help` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from recollect.servers.cli import demo, evaluating, linking, records, searching, transfer, upkeep
+from recollect.servers.cli.failures import Commands
+
+GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "Start here": (demo.demo, upkeep.doctor),
+    "Remember and recall": (
+        records.remember,
+        searching.recall,
+        records.get,
+        records.list_,
+        records.update,
+        records.supersede,
+        records.forget,
+    ),
+    "Links": (linking.link, linking.unlink, linking.neighbors),
+    "The whole memory": (transfer.import_, transfer.export, upkeep.spaces, upkeep.stats, upkeep.migrate),
+    "How good is it": (searching.recipes, evaluating.eval_),
+}
+
+app = typer.Typer(
+    name="recollect",
+    cls=Commands,
+    help="The memory AI agents can trust: recall by meaning, words and links, in one file.",
+    epilog="Errors are one sentence on standard error; the exit code is 1, or 2 for a wrong call.",
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for group, functions in GROUPS.items():
+    for function in functions:
+        app.command(function.__name__.strip("_"), rich_help_panel=group)(function)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"recollect {version('recollect')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback acts before any command is looked at
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run() -> None:
+    """What the `recollect` script calls."""
+    app(prog_name="recollect")

@@ -1,0 +1,314 @@
+"""How memories and answers look on a terminal. All text from outside passes `visible` on its way here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from recollect.types import (
+    Contribution,
+    Expectation,
+    Hit,
+    LaneReport,
+    Memory,
+    Neighbor,
+    Page,
+    Recall,
+    Remembered,
+    Snippet,
+    SpaceStats,
+    Why,
+)
+
+if TYPE_CHECKING:
+    from recollect.engine.doctor import Diagnosis
+    from recollect.engine.transfer import BrokenLine, Imported
+
+LEG_STYLES = {"vector": "cyan", "keyword": "green", "graph": "magenta"}
+MARK = "bold yellow"
+QUIET = "bright_black"
+WARNING = "yellow"
+
+_CONTROL = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
+_INVISIBLE = (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+_VISIBLE = {**_CONTROL, 0x7F: 0x2421} | dict.fromkeys((*range(0x80, 0xA0), *_INVISIBLE, *range(0xD800, 0xE000)), 0xFFFD)
+
+
+def visible(text: str) -> str:
+    """The text without what a terminal would obey: each control character becomes one sign that can be seen.
+
+    Character for character, so that positions in the text still hold.
+    """
+    return text.translate(_VISIBLE)
+
+
+def one_line(text: str) -> str:
+    """The same on one line, character for character."""
+    return visible(text).replace("\n", " ").replace("\t", " ")
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """`1 memory`, `1,200 memories`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def marked(snippet: Snippet) -> Text:
+    """A snippet on one line, its matches highlighted."""
+    text = Text(one_line(snippet.text))
+    for start, end in snippet.marks:
+        text.stylize(MARK, start, end)
+    return text
+
+
+def reason(why: Why, legs: Mapping[str, str]) -> Text:
+    """Why a hit is there, in a phrase: each lane's rank and share, in the colour of its leg."""
+    ordered = sorted(why, key=lambda part: -part.contribution)
+    return Text("  ").join(
+        Text.assemble((f"{part.lane} #{part.rank}", LEG_STYLES[legs[part.lane]]), (f" +{part.contribution:.3f}", QUIET))
+        for part in ordered
+    )
+
+
+def memory_line(memory: Memory) -> Text:
+    """What a memory is, in one quiet line: kind, tags, source, thread."""
+    parts = [memory.kind, *(f"#{tag}" for tag in memory.tags)]
+    parts += [part for part in (memory.source, f"in {memory.thread}" if memory.thread else "") if part]
+    if memory.superseded_by:
+        parts.append(f"superseded by {memory.superseded_by}")
+    return Text(one_line("  ".join(parts)), style=QUIET, overflow="ellipsis", no_wrap=True)
+
+
+def recall(answer: Recall, *, explain: bool = False) -> RenderableType:
+    """An answer: what is missing from it, its hits, where the expected memory went, and how the lanes fared."""
+    legs = {report.lane: report.leg for report in answer.lanes}
+    parts: list[RenderableType] = list(degraded(answer))
+    parts += [hit_block(rank, hit, legs, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
+    if not answer.hits:
+        parts.append(Text("nothing found"))
+    if answer.expected:
+        parts.append(expectation(answer.expected, legs))
+    if explain:
+        parts.append(lane_table(answer.lanes))
+    parts.append(Text(f"{count(len(answer.hits), 'hit')} by {answer.recipe} in {answer.took:.0f} ms", style=QUIET))
+    return Group(*parts)
+
+
+def degraded(answer: Recall) -> Iterable[Text]:
+    """One warning for each lane that did not answer."""
+    if answer.degraded:
+        for report in answer.lanes:
+            if report.status in ("late", "failed"):
+                yield Text(one_line(f"degraded: lane {report.lane} {report.status}: {report.reason}"), style=WARNING)
+
+
+def hit_block(rank: int, hit: Hit, legs: Mapping[str, str], *, explain: bool = False) -> RenderableType:
+    """Rank and score on the left; on the right the snippet between its neighbours, what it is, and why."""
+    body: list[RenderableType] = [beside("before", memory) for memory in hit.before]
+    if hit.memory.title:
+        body.append(Text(one_line(hit.memory.title), style="bold"))
+    body.append(marked(hit.snippet))
+    body += [beside("after", memory) for memory in hit.after]
+    body.append(contribution_table(hit.why, legs) if explain else reason(hit.why, legs))
+    body += [memory_line(hit.memory), Text(visible(hit.memory.id), style=QUIET), Text()]
+    return hit_grid([(Text(str(rank), style="bold"), Text(f"{hit.score:.4f}"), Group(*body))])
+
+
+def hit_grid(rows: Iterable[tuple[Text, Text, RenderableType]]) -> Table:
+    """Rank, score and body, aligned from hit to hit."""
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid.add_column(justify="right", width=3)
+    grid.add_column(width=6)
+    grid.add_column(ratio=1)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def beside(side: str, memory: Memory) -> Text:
+    """A neighbour of a hit in its thread, on one line."""
+    return Text(f"{side:>6}  {one_line(memory.text)}", style=QUIET, overflow="ellipsis", no_wrap=True)
+
+
+def contribution_table(why: Iterable[Contribution], legs: Mapping[str, str]) -> Table:
+    """`--explain` for one hit: what each lane gave."""
+    table = plain_table("lane", ">rank", ">raw", ">normalised", ">contribution")
+    for part in why:
+        style = LEG_STYLES[legs[part.lane]]
+        table.add_row(
+            Text(part.lane, style=style),
+            str(part.rank),
+            f"{part.raw:.4f}",
+            f"{part.normalised:.4f}",
+            f"{part.contribution:.4f}",
+        )
+    return table
+
+
+def lane_table(lanes: Sequence[LaneReport]) -> Table:
+    """`--explain` for an answer: how each lane fared."""
+    table = plain_table("lane", "status", ">ms", ">candidates", "reason")
+    for report in lanes:
+        table.add_row(
+            Text(report.lane, style=LEG_STYLES[report.leg]),
+            Text(report.status, style="" if report.status == "ok" else WARNING),
+            f"{report.ms:.1f}",
+            f"{report.candidates:,}",
+            one_line(report.reason),
+        )
+    return table
+
+
+def expectation(expected: Expectation, legs: Mapping[str, str]) -> RenderableType:
+    """Where an expected memory got to."""
+    line = Text.assemble(("expected ", "bold"), (visible(expected.id), QUIET), ": ", (expected.stage, "bold"))
+    if expected.rank is not None:
+        line.append(f" at {expected.rank}")
+    if expected.reason:
+        line.append(f", {one_line(expected.reason)}")
+    return Padding(Group(line, reason(expected.why, legs)) if expected.why else line, (0, 0, 1, 0))
+
+
+def memory_sheet(memory: Memory) -> RenderableType:
+    """Everything about one memory: its text, then its fields that hold something."""
+    fields: dict[str, object] = {
+        "id": memory.id,
+        "space": f"{memory.space} / {memory.namespace}",
+        "kind": memory.kind,
+        "tags": " ".join(memory.tags),
+        "source": memory.source,
+        "thread": f"{memory.thread} at {memory.place}" if memory.thread else "",
+        "metadata": json.dumps(dict(memory.metadata), ensure_ascii=False) if memory.metadata else "",
+        "created": moment(memory.created_at),
+        "updated": moment(memory.updated_at) if memory.updated_at != memory.created_at else "",
+        "occurred": moment(memory.occurred_at),
+        "expires": moment(memory.expires_at),
+        "superseded": f"by {memory.superseded_by}" if memory.superseded_by else "",
+        "quality": "" if memory.quality is None else f"{memory.quality:g}",
+        "recalled": count(memory.hits, "time") + (f", last {moment(memory.last_hit_at)}" if memory.last_hit_at else ""),
+        "embedding": memory.embedding,
+    }
+    head = [Text(one_line(memory.title), style="bold")] if memory.title else []
+    return Group(*head, Text(visible(memory.text)), "", sheet(fields))
+
+
+def remembered(outcome: Remembered) -> RenderableType:
+    """What became of a text: where it is now, and whether it was there before."""
+    words = "remembered as" if outcome.created else "already there as"
+    return Text.assemble(f"{words} ", (visible(outcome.memory.id), "bold"), *pending_note(outcome.memory))
+
+
+def pending_note(memory: Memory) -> Iterable[tuple[str, str]]:
+    if memory.embedding != "ready":
+        yield (f"  (embedding {memory.embedding}: found by its words until it has a vector)", WARNING)
+
+
+def sheet(fields: Mapping[str, object]) -> Table:
+    """Names and values, those that hold something."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=QUIET)
+    grid.add_column(ratio=1)
+    for name, value in fields.items():
+        if value != "":
+            grid.add_row(Text(one_line(name)), Text(visible(str(value))))
+    return grid
+
+
+def moment(time: datetime | None) -> str:
+    return "" if time is None else time.strftime("%Y-%m-%d %H:%M:%S %Z").strip()
+
+
+def page(listed: Page) -> RenderableType:
+    """One line for each memory, and how to go on."""
+    if not listed.memories:
+        return Text("no memories")
+    table = plain_table("id", "kind", "text")
+    table.columns[2].no_wrap, table.columns[2].overflow = True, "ellipsis"
+    for memory in listed.memories:
+        shown = f"{memory.title}: {memory.text}" if memory.title else memory.text
+        table.add_row(
+            Text(visible(memory.id), style=QUIET),
+            one_line(memory.kind),
+            Text(one_line(shown), style="strike" if memory.superseded_by else ""),
+        )
+    if listed.cursor is None:
+        return table
+    return Group(table, Text(f"more: --after {visible(listed.cursor)}", style=QUIET))
+
+
+def neighbors(found: Sequence[Neighbor]) -> RenderableType:
+    if not found:
+        return Text("no linked memories")
+    table = plain_table(">strength", ">steps", "relation", "memory")
+    for near in found:
+        body = Group(Text(one_line(near.memory.text)), Text(visible(near.memory.id), style=QUIET))
+        table.add_row(f"{near.strength:.3f}", str(near.steps), one_line(near.relation), body)
+    return table
+
+
+def stats(held: SpaceStats) -> RenderableType:
+    return sheet(
+        {
+            "space": held.space,
+            "memories": f"{held.memories:,}",
+            "superseded": f"{held.superseded:,}",
+            "not yet embedded": f"{held.pending:,}",
+            "links": f"{held.edges:,}",
+            "kinds": tally(held.kinds),
+            "namespaces": tally(held.namespaces),
+        }
+    )
+
+
+def diagnosis(found: Diagnosis) -> RenderableType:
+    """Each check with its verdict."""
+    grid = Table.grid(padding=(0, 2))
+    for check in found.checks:
+        verdict = Text("ok", style="green") if check.ok else Text("FAILED", style="bold red")
+        grid.add_row(verdict, Text(one_line(check.name), style="bold"), Text(visible(check.detail)))
+    return grid
+
+
+def migration(steps: Sequence[str], *, dry_run: bool) -> RenderableType:
+    if not steps:
+        return Text("the store is up to date")
+    return Text("\n".join(f"{'to do' if dry_run else 'done'}: {visible(step)}" for step in steps))
+
+
+def imported(outcome: Imported) -> RenderableType:
+    parts = [f"read {count(outcome.read, 'line')}", f"{outcome.created:,} new", f"{outcome.copies:,} already there"]
+    parts.append(count(outcome.links, "link"))
+    if outcome.broken:
+        parts.append(f"{len(outcome.broken):,} broken")
+    return Text(", ".join(parts))
+
+
+def broken_lines(broken: Sequence[BrokenLine], *, most: int) -> RenderableType:
+    """The lines that could not be read, by number."""
+    shown = [f"line {line.number}: {one_line(line.reason)}" for line in broken[:most]]
+    if len(broken) > most:
+        shown.append(f"and {count(len(broken) - most, 'other')}; --json names them all")
+    return Text("\n".join(shown), style=WARNING)
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """`fact 30, message 12`, the largest first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {number:,}" for name, number in ordered)
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines; a heading that starts with `>` has its numbers on the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=QUIET)
+    for column in columns:
+        if column.startswith(">"):
+            table.add_column(column[1:], justify="right", no_wrap=True)
+        else:
+            table.add_column(column)
+    return table

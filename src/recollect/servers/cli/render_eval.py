@@ -1,0 +1,73 @@
+"""How an evaluation looks on a terminal: one table, and what can be said of the differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recollect.evaluation.metrics import percentile
+from recollect.evaluation.results import Comparison, Result
+from recollect.servers.cli.render import QUIET, WARNING, count, one_line, plain_table
+
+COLUMNS = {
+    "nDCG@10": "ndcg@10",
+    "MRR@10": "mrr@10",
+    "any@10": "recall_any@10",
+    "share@10": "recall_share@10",
+    "all@10": "recall_all@10",
+    "no hit": "no_hit",
+}
+"""Headings and the metrics under them; `--json` has the others."""
+
+
+def report(results: Sequence[Result], compared: Sequence[Comparison]) -> RenderableType:
+    warnings = [warning for result in results for warning in cautions(result)]
+    return Group(results_table(results), *map(comparison_line, compared), *warnings)
+
+
+def results_table(results: Sequence[Result]) -> Table:
+    table = plain_table("set", "recipe", ">questions", *(f">{name}" for name in COLUMNS), ">p50 ms", ">p95 ms")
+    for result in results:
+        table.add_row(
+            Text(one_line(result.dataset), style="bold"),
+            one_line(result.recipe),
+            f"{result.questions:,}",
+            *(share(result.metrics.get(name)) for name in COLUMNS.values()),
+            *(milliseconds(percentile(result.latency.recall, part)) for part in (0.50, 0.95)),
+        )
+    return table
+
+
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def milliseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def comparison_line(comparison: Comparison) -> Text:
+    """One recipe against the first, with the interval that the difference lies in."""
+    interval = comparison.interval
+    verdict = "certain" if interval.is_certain else "could be chance"
+    return Text(
+        one_line(
+            f"{comparison.dataset}: {comparison.recipe} {interval.difference:+.3f} nDCG@10"
+            f" against {comparison.baseline} (95 % within {interval.low:+.3f} and {interval.high:+.3f}: {verdict})"
+        ),
+        style="" if interval.is_certain else QUIET,
+    )
+
+
+def cautions(result: Result) -> list[Text]:
+    """What makes a result less than it seems."""
+    said = []
+    if result.degraded:
+        lanes = "; ".join(f"{reason} ({times:,} times)" for reason, times in result.failures.items())
+        said.append(f"{count(result.degraded, 'answer')} by {result.recipe} lacked a lane: {lanes}")
+    if result.skipped:
+        said.append(f"{count(result.skipped, 'document')} of {result.dataset} had no text and were left out")
+    return [Text(one_line(line), style=WARNING) for line in said]

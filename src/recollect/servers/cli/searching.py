@@ -1,0 +1,79 @@
+"""Commands that search: recall, and recipes, the ways to do it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from recollect.servers.cli import options as opt
+from recollect.servers.cli.options import given, open_store, recipe_names, weights_of
+from recollect.servers.cli.output import show
+
+
+def recall(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The question, in plain words.", show_default=False)],
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME", help="How to search; see `recollect recipes`.", autocompletion=recipe_names)
+    ] = "balanced",
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="How many hits at most.", show_default="recipe's")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each lane gave to each hit.")] = False,
+    expect: Annotated[str | None, typer.Option(metavar="ID", help="Say where this memory was lost.")] = None,
+    window: Annotated[int, typer.Option(metavar="N", help="Show N thread neighbours on each side of a hit.")] = 0,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LANE=W", help="Weigh a lane differently: keyword=0.5; repeatable."),
+    ] = None,
+    fanout: Annotated[
+        int | None, typer.Option(metavar="N", help="How many hits a lane is asked for.", show_default="recipe's")
+    ] = None,
+    min_score: Annotated[float | None, typer.Option(metavar="S", help="Only hits that score this or more.")] = None,
+    kind: opt.Kinds = None,
+    namespace: opt.Namespaces = None,
+    tag: opt.WantedTags = None,
+    source: opt.SourcePrefix = "",
+    thread: opt.InThread = None,
+    since: opt.Since = None,
+    until: opt.Until = None,
+    min_quality: opt.MinQuality = None,
+    superseded: opt.WithSuperseded = None,
+    expired: opt.WithExpired = None,
+    space: opt.SpaceName = "default",
+    embedder: opt.EmbedderSpec = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Find memories by meaning, words and links, and say why each is there."""
+    from recollect.servers.cli import render
+
+    wanted = given(
+        limit=limit,
+        fanout=fanout,
+        weights=weights_of(weight),
+        min_score=min_score,
+        expect=expect,
+        kinds=kind,
+        namespaces=namespace,
+        tags=tag,
+        source_prefix=source,
+        thread=thread,
+        since=since,
+        until=until,
+        min_quality=min_quality,
+        include_superseded=superseded,
+        include_expired=expired,
+    )
+    with open_store(store, embedder) as r:
+        answer = r.space(space).recall(query, recipe=recipe, window=window, **wanted)
+    show(answer, partial(render.recall, explain=explain), as_json=as_json)
+
+
+def recipes(as_json: opt.Json = False, store: opt.Store = None) -> None:  # noqa: ARG001 - every command takes --store
+    """List the recipes with all of their settings."""
+    from recollect.recipes import RECIPES
+    from recollect.servers.cli.render_recipes import recipe_sheets
+
+    show(list(RECIPES.values()), recipe_sheets, as_json=as_json)

@@ -1,0 +1,106 @@
+"""Commands that move memories in and out as JSON Lines: import, export."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from recollect.servers.cli import options as opt
+from recollect.servers.cli.options import open_store
+from recollect.servers.cli.output import console, progress, show
+
+BROKEN_SHOWN = 20
+"""Broken lines named on the terminal; `--json` names all."""
+
+
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE.jsonl", help="A file of JSON Lines; - reads standard input.")],
+    space: opt.SpaceName = "default",
+    embedder: opt.EmbedderSpec = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Load memories and links. Can be run again after a crash: what is there is not stored twice.
+
+    A line that cannot be read is named with its number; the good ones are kept, and the exit code is 1.
+    """
+    from recollect.servers.cli import render
+
+    with _read(file) as (stream, size), open_store(store, embedder) as r, progress() as bar:
+        task = bar.add_task("importing", total=size)
+        lines = _lines(stream, lambda read: bar.advance(task, read))
+        imported = r.space(space).import_lines(
+            lines, on_progress=lambda now: bar.update(task, description=f"importing, {now.created:,} new")
+        )
+    show(imported, render.imported, as_json=as_json)
+    if imported.broken:
+        if not as_json:
+            console(sys.stderr).print(render.broken_lines(imported.broken, most=BROKEN_SHOWN), soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE.jsonl", help="The file to write; - writes standard output.")],
+    space: opt.SpaceName = "default",
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Write all memories and links of a space as JSON Lines, every field included."""
+    from recollect.servers.cli.render import count, one_line
+
+    with open_store(store) as r, _write(file) as stream, progress() as bar:
+        here = r.space(space)
+        held = here.stats()
+        lines = bar.track(here.export(), total=held.memories + held.edges, description="exporting")
+        written = _dump(lines, stream)
+    if file != "-":
+        done = {"file": file, "lines": written}
+        show(done, lambda _: one_line(f"wrote {count(written, 'line')} to {file}"), as_json=as_json)
+
+
+@contextmanager
+def _read(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The file's bytes, and how many there are if that can be told."""
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    with Path(file).open("rb") as stream:
+        yield stream, Path(file).stat().st_size
+
+
+def _lines(stream: BinaryIO, on_read: Callable[[int], object]) -> Iterator[str]:
+    """The lines as text. Bytes that are not UTF-8 become lone surrogates, which the library refuses line by line."""
+    for number, raw in enumerate(stream):
+        on_read(len(raw))
+        yield raw.decode("utf-8-sig" if number == 0 else "utf-8", "surrogateescape")
+
+
+@contextmanager
+def _write(file: str) -> Iterator[BinaryIO]:
+    """Standard output, or a file that takes its name only once it is whole."""
+    if file == "-":
+        yield sys.stdout.buffer
+        return
+    part = Path(f"{file}.part")
+    try:
+        with part.open("wb") as stream:
+            yield stream
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _dump(lines: Iterable[dict[str, Any]], stream: BinaryIO) -> int:
+    """Write JSON Lines in UTF-8; how many."""
+    written = 0
+    for line in lines:
+        stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        written += 1
+    stream.flush()
+    return written

@@ -1,0 +1,114 @@
+"""Settings: the only reader of the environment and of `recollect.toml`.
+
+A value comes from the caller, else from the environment (`RECOLLECT_URL`), else from `recollect.toml` in the working
+folder or in the user's configuration folder, else from the default. Keys of spaces are given in the file alone:
+
+    url = "sqlite:///memory.db"
+    embedder = "openai:text-embedding-3-small"
+    [openai]
+    base_url = "https://…/v1"
+    key = "…"
+    keys = { work = "…" }
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import ConfigError
+
+FILE = "recollect.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAISettings:
+    """How to reach an OpenAI-compatible `/v1/embeddings`. Keys never appear in a repr."""
+
+    base_url: str | None = None
+    key: str | None = field(default=None, repr=False)
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dimensions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the memory lives and what embeds it."""
+
+    url: str
+    embedder: str = "local"
+    openai: OpenAISettings = OpenAISettings()
+
+    @staticmethod
+    def load(*, url: str | None = None, embedder: str | None = None) -> Settings:
+        """What the caller says, over the environment, over the file, over the defaults."""
+        file = _read_file()
+        table = file.get("openai", {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"[openai] in {FILE} must be a table")
+        settings = Settings(
+            url=url or os.environ.get("RECOLLECT_URL") or file.get("url") or f"sqlite:///{data_folder() / 'memory.db'}",
+            embedder=embedder or os.environ.get("RECOLLECT_EMBEDDER") or file.get("embedder") or "local",
+            openai=_openai(table),
+        )
+        _check_text_values(settings)
+        return settings
+
+
+def data_folder() -> Path:
+    """The user's folder for data: where the default store and the demo's live."""
+    return _user_folder("XDG_DATA_HOME", ".local/share", "LOCALAPPDATA", "Library/Application Support")
+
+
+def cache_folder() -> Path:
+    """The user's folder for what can be made again."""
+    return _user_folder("XDG_CACHE_HOME", ".cache", "LOCALAPPDATA", "Library/Caches")
+
+
+def _config_folder() -> Path:
+    return _user_folder("XDG_CONFIG_HOME", ".config", "APPDATA", "Library/Application Support")
+
+
+def _user_folder(variable: str, unix: str, windows: str, mac: str) -> Path:
+    if base := os.environ.get(variable):
+        return Path(base) / "recollect"
+    if sys.platform == "win32" and (base := os.environ.get(windows)):
+        return Path(base) / "recollect"
+    return Path.home() / (mac if sys.platform == "darwin" else unix) / "recollect"
+
+
+def _read_file() -> dict[str, Any]:
+    for path in (Path(FILE), _config_folder() / FILE):
+        if path.is_file():
+            try:
+                table = tomllib.loads(path.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+                raise ConfigError(f"{path} cannot be read: {error}") from error
+            known = {f.name for f in fields(Settings)}
+            if unknown := sorted(set(table) - known):
+                raise ConfigError(f"{path} has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+            return table
+    return {}
+
+
+def _openai(table: Mapping[str, Any]) -> OpenAISettings:
+    known = {f.name for f in fields(OpenAISettings)}
+    if unknown := sorted(set(table) - known):
+        raise ConfigError(f"[openai] has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    settings = OpenAISettings(**table)
+    return replace(
+        settings,
+        base_url=os.environ.get("OPENAI_BASE_URL") or settings.base_url,
+        key=os.environ.get("OPENAI_API_KEY") or settings.key,
+    )
+
+
+def _check_text_values(settings: Settings) -> None:
+    for name in ("url", "embedder"):
+        if not isinstance(getattr(settings, name), str):
+            raise ConfigError(f"{name} must be a text, not {getattr(settings, name)!r}")

@@ -1,0 +1,1 @@
+"""Stores: sources of truth that can also search."""

@@ -1,0 +1,205 @@
+"""Threads and connections: many readers, each read one snapshot, and one writer. Driver errors are translated here.
+
+SQLite steps without the interpreter's lock, so reads in worker threads run beside each other and beside the event
+loop. Several processes may share the file: a read sees whatever was committed when it began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import apsw
+
+from recollect.errors import BackendError, BackendUnavailable
+from recollect.stores.sqlite import migrations
+
+T = TypeVar("T")
+
+_MIB = 1 << 20
+_READER = apsw.SQLITE_OPEN_READONLY
+_WRITER = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
+
+class Connections:
+    """One store file, opened. Work is a function of a connection; it runs in a worker thread, inside a transaction."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        readers: int = 4,
+        busy_seconds: float = 10.0,
+        prepare: Callable[[apsw.Connection], None] | None = None,
+    ) -> None:
+        """`prepare` gives each new connection the functions that the SQL run on it calls."""
+        self.path = path
+        self._prepare = prepare
+        self._limit = readers
+        self._busy_seconds = busy_seconds
+        self._idle: list[apsw.Connection] = []
+        self._readers: ThreadPoolExecutor | None = None
+        self._writer: tuple[ThreadPoolExecutor, apsw.Connection] | None = None
+
+    async def open(self) -> None:
+        """Open the file, made or migrated as needed. What is not a store is refused and left untouched."""
+        if self._writer:
+            return
+        thread = ThreadPoolExecutor(1, thread_name_prefix="recollect-write")
+        try:
+            db = await asyncio.wrap_future(thread.submit(self._translated, self._open_file))
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        self._writer = thread, db
+        self._readers = ThreadPoolExecutor(self._limit, thread_name_prefix="recollect-read")
+
+    async def close(self) -> None:
+        """Wait for what is running, then let go of the file. The writer goes last: it empties the log."""
+        readers, writer = self._readers, self._writer
+        self._readers = self._writer = None
+        if readers and writer:
+            await asyncio.to_thread(self._shut, readers, *writer)
+
+    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on one snapshot of the store. Cancelling the wait interrupts the work."""
+        if not self._readers:
+            raise self._closed()
+        reading = _Reading(self, work)
+        try:
+            return await asyncio.wrap_future(self._readers.submit(self._translated, reading.run))
+        except asyncio.CancelledError:
+            reading.abandon()
+            raise
+
+    async def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in one transaction, durable on return; an error undoes all of it. A write that has begun when
+        its wait is cancelled runs to its end.
+        """
+        if not self._writer:
+            raise self._closed()
+        thread, db = self._writer
+
+        def run() -> T:
+            with db:
+                result = work(db)
+            return result  # noqa: RET504 (mypy cannot know that `with db` swallows nothing)
+
+        return await asyncio.wrap_future(thread.submit(self._translated, run))
+
+    def borrow(self) -> apsw.Connection:
+        """An idle reader, the one used last (its cache is warm), or a new one: never more than there are threads."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect(_READER, cache_mib=8)
+
+    def give_back(self, db: apsw.Connection) -> None:
+        self._idle.append(db)
+
+    def _open_file(self) -> apsw.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        migrations.inspect(self.path)
+        db = self._connect(_WRITER, cache_mib=64)
+        try:
+            db.transaction_mode = "IMMEDIATE"
+            migrations.prepare(db, self.path)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _connect(self, flags: int, *, cache_mib: int) -> apsw.Connection:
+        db = apsw.Connection(str(self.path), flags=flags, statementcachesize=256)
+        db.set_busy_timeout(int(self._busy_seconds * 1000))
+        db.pragma("synchronous", "full")
+        db.pragma("temp_store", "memory")
+        db.pragma("mmap_size", 1024 * _MIB)
+        db.pragma("cache_size", -1024 * cache_mib)
+        if self._prepare:
+            self._prepare(db)
+        return db
+
+    def _shut(self, readers: ThreadPoolExecutor, thread: ThreadPoolExecutor, writer: apsw.Connection) -> None:
+        readers.shutdown()
+        thread.shutdown()
+        for db in self._idle:
+            db.close()
+        self._idle.clear()
+        writer.close()
+
+    def _closed(self) -> BackendError:
+        return BackendError(f"{self.path} is not open: open the store first.", backend="sqlite")
+
+    def _translated(self, run: Callable[[], T]) -> T:
+        try:
+            return run()
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise BackendError(f"{self.path} cannot be opened: {reason}.", backend="sqlite") from error
+
+
+class _Reading(Generic[T]):
+    """One read and its connection, which another thread may interrupt as long as it is this read that holds it."""
+
+    def __init__(self, connections: Connections, work: Callable[[apsw.Connection], T]) -> None:
+        self._connections = connections
+        self._work = work
+        self._lock = threading.Lock()
+        self._db: apsw.Connection | None = None
+
+    def run(self) -> T:
+        db = self._connections.borrow()
+        # An open cursor is the snapshot: while it stands every statement of this connection reads the same state,
+        # and an interrupt stops not only the statement that is running but also those that would follow.
+        snapshot = db.execute("SELECT 1 FROM sqlite_schema")
+        self._hold(db)
+        try:
+            return self._work(db)
+        finally:
+            self._hold(None)
+            snapshot.close()
+            self._connections.give_back(db)
+
+    def abandon(self) -> None:
+        with self._lock:
+            if self._db:
+                self._db.interrupt()
+
+    def _hold(self, db: apsw.Connection | None) -> None:
+        with self._lock:
+            self._db = db
+
+
+def translate(error: apsw.Error, path: Path) -> BackendError:
+    """The one place where SQLite's errors become ours."""
+    kind, message = next((entry for error_type, entry in _MEANINGS.items() if isinstance(error, error_type)), _OTHER)
+    return kind(message.format(path=path, error=str(error).rstrip(".")), backend="sqlite")
+
+
+_OTHER: tuple[type[BackendError], str] = (BackendError, "SQLite failed on {path}: {error}.")
+_MEANINGS: dict[type[apsw.Error], tuple[type[BackendError], str]] = {
+    apsw.BusyError: (BackendUnavailable, "{path} is being written by another process; try again in a moment."),
+    apsw.LockedError: (BackendUnavailable, "{path} is being written by another process; try again in a moment."),
+    apsw.InterruptError: (BackendUnavailable, "A read of {path} was stopped because nobody waited for it any more."),
+    apsw.FullError: (
+        BackendUnavailable,
+        "The disk that holds {path} is full; nothing of this change was kept, free some space and try again.",
+    ),
+    apsw.IOError: (
+        BackendUnavailable,
+        "{path} could not be read or written ({error}); nothing of this change was kept, check the disk and try again.",
+    ),
+    apsw.NoMemError: (BackendUnavailable, "SQLite ran out of memory on {path}; try again with a smaller batch."),
+    apsw.ReadOnlyError: (BackendError, "{path} cannot be written; check the permissions of the file and its folder."),
+    apsw.PermissionsError: (BackendError, "{path} cannot be read; check the permissions of the file and its folder."),
+    apsw.CantOpenError: (BackendError, "{path} cannot be opened; check the permissions of the file and its folder."),
+    apsw.NotADBError: (BackendError, "{path} is not a Recollect store; name another file."),
+    apsw.CorruptError: (BackendError, "{path} is damaged ({error}); restore it from a copy or from an export."),
+}

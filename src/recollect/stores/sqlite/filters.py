@@ -1,0 +1,84 @@
+"""A `Filter` as SQL over the table `memories AS m`. Values are always parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from recollect.stores.sqlite.rows import Q, micros
+from recollect.types import Filter
+
+_LAST = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+
+
+def is_open(where: Filter) -> bool:
+    """Whether nothing but superseded and expired memories is filtered out."""
+    unfiltered = Filter(
+        include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now
+    )
+    return where == unfiltered
+
+
+def where_clause(space: int, where: Filter) -> tuple[str, list[object]]:
+    """The condition that a row of `memories AS m` must meet, for rows that are found in some other way."""
+    pieces = list(_pieces(space, where))
+    return " AND ".join(sql for sql, _ in pieces), [value for _, values in pieces for value in values]
+
+
+def rows_query(space: int, where: Filter) -> tuple[str, list[object]]:
+    """A query for every row that passes, for when the filter itself is the way in: through its first tag where
+    there is one, else through the index that SQLite finds narrowest.
+    """
+    if not where.tags:
+        condition, values = where_clause(space, where)
+        return Q["rows"].format(where=condition), values
+    tag, *others = where.tags
+    condition, values = where_clause(space, replace(where, tags=tuple(others)))
+    return Q["tagged_rows"].format(where=condition), [space, tag, *values]
+
+
+def _pieces(space: int, where: Filter) -> Iterator[tuple[str, tuple[object, ...]]]:
+    yield "m.space = +?", (space,)  # the plus: see records.sql
+    if where.kinds:
+        yield f"m.kind IN ({_marks(where.kinds)})", where.kinds
+    if where.namespaces:
+        yield f"m.namespace IN ({_marks(where.namespaces)})", where.namespaces
+    for tag in where.tags:
+        yield "EXISTS (SELECT 1 FROM tags AS t WHERE t.space = m.space AND t.tag = ? AND t.row = m.row)", (tag,)
+    if where.source_prefix:
+        yield from _prefix("m.source", where.source_prefix)
+    if where.thread is not None:
+        yield "m.thread = ?", (where.thread,)
+    if where.since:
+        yield "coalesce(m.occurred_at, m.created_at) >= ?", (micros(where.since),)
+    if where.until:
+        yield "coalesce(m.occurred_at, m.created_at) < ?", (micros(where.until),)
+    if where.min_quality is not None:
+        yield "(m.quality IS NULL OR m.quality >= ?)", (where.min_quality,)
+    if not where.include_superseded:
+        yield "m.superseded_by IS NULL", ()
+    if not where.include_expired:
+        yield "(m.expires_at IS NULL OR m.expires_at > ?)", (micros(where.now or datetime.now(UTC)),)
+
+
+def _marks(values: tuple[str, ...]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _prefix(column: str, prefix: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """A prefix as a range, which an index can walk and in which no character is a wildcard."""
+    yield f"{column} >= ?", (prefix,)
+    end = _after(prefix)
+    if end:
+        yield f"{column} < ?", (end,)
+
+
+def _after(prefix: str) -> str:
+    """The first string that sorts after all that begin with `prefix`; empty when there is none."""
+    stem = prefix.rstrip(chr(_LAST))
+    if not stem:
+        return ""
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)

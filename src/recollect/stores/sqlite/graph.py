@@ -1,0 +1,149 @@
+"""Links between memories: adding, removing, and walking them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import apsw
+
+from recollect.errors import InvalidRequest, NotFound
+from recollect.ports import Reached
+from recollect.stores.sqlite.filters import where_clause
+from recollect.stores.sqlite.queries import load
+from recollect.stores.sqlite.rows import as_json, row_numbers
+from recollect.types import Edge, Filter
+
+Q = load("graph.sql")
+
+Key: TypeAlias = tuple[int, int, str]
+"""Where an edge stands in the table: source, target, relation."""
+FIRST: Final[Key] = (0, 0, "")
+LINKS_PER_STEP: Final = 10_000
+"""A step of a walk looks at no more links than these, those of the best memories first and of each its strongest, so
+that a dense graph slows a recall down but never stops it."""
+
+
+class _Label(NamedTuple):
+    """How well one seed reaches one memory."""
+
+    strength: float
+    seed: int
+    steps: int
+    relation: str
+
+
+def check(edges: Iterable[Edge]) -> None:
+    """Raise InvalidRequest for an edge that cannot be."""
+    for edge in edges:
+        if edge.source == edge.target:
+            raise InvalidRequest(f"Memory {edge.source!r} cannot be linked to itself.")
+        if not 0 < edge.strength <= 1:  # NaN fails this as well
+            raise InvalidRequest(f"The strength of a link must be above 0 and at most 1, not {edge.strength}.")
+
+
+def link(db: apsw.Connection, space: int, edges: Sequence[Edge], linked: Sequence[str] = ()) -> None:
+    check(edges)
+    ends = [end for edge in edges for end in (edge.source, edge.target)]
+    rows = row_numbers(db, space, {*ends, *linked})
+    missing = next((end for end in ends if end not in rows), None)
+    if missing is not None:
+        raise NotFound(f"No memory {missing!r} in this space: a link needs both its ends.")
+    put(db, space, edges, rows)
+    if linked:
+        db.execute(Q["mark_linked"], (as_json(rows[id] for id in linked if id in rows),))
+
+
+def put(db: apsw.Connection, space: int, edges: Iterable[Edge], rows: Mapping[str, int]) -> None:
+    """Store edges that were checked and whose ends are in `rows`."""
+    db.executemany(
+        Q["put_edge"], ((space, rows[edge.source], rows[edge.target], edge.relation, edge.strength) for edge in edges)
+    )
+
+
+def unlink(db: apsw.Connection, space: int, source: str, target: str, relation: str | None) -> int:
+    rows = row_numbers(db, space, (source, target))
+    if source not in rows or target not in rows:
+        return 0
+    db.execute(Q["unlink"], (space, rows[source], rows[target], relation))
+    return db.changes()
+
+
+def remove(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
+    """Delete every link of these rows."""
+    for statement in ("delete_from", "delete_to"):
+        db.execute(Q[statement], (space, as_json(rows)))
+
+
+def edges_of(db: apsw.Connection, space: int, ids: Sequence[str]) -> list[Edge]:
+    rows = row_numbers(db, space, ids).values()
+    return [Edge(*found) for found in db.execute(Q["edges_of"], (space, as_json(rows)))]
+
+
+def edges_after(db: apsw.Connection, space: int, last: Key, limit: int) -> list[tuple[Key, Edge]]:
+    """Some of the space's edges, each with the key to continue after it."""
+    found: Any = db.execute(Q["edges_after"], (space, *last, limit))
+    return [
+        ((row, other, relation), Edge(source, target, relation, strength))
+        for row, other, source, target, relation, strength in found
+    ]
+
+
+def walk(
+    db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+) -> list[Reached]:
+    """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`.
+
+    A memory may be reached on a weaker but shorter path first, so steps are taken all at once, breadth first; what is
+    neither better nor shorter than before is not followed again.
+    """
+    if not 1 <= depth <= 3:
+        raise InvalidRequest(f"A walk goes 1 to 3 steps, not {depth}.")
+    starts = set(row_numbers(db, space, seeds).values())
+    reached: dict[int, list[_Label]] = {}
+    frontier = {row: [_Label(1.0, row, 0, "")] for row in starts}
+    for _ in range(depth):
+        frontier = _improved(reached, _step(db, space, frontier))
+    best = {row: labels[0] for row, labels in reached.items()}
+    return _ranked(db, space, best, where)[:limit]
+
+
+def _step(db: apsw.Connection, space: int, frontier: Mapping[int, list[_Label]]) -> Iterable[tuple[int, _Label]]:
+    """Each memory one link further, with how well it is reached through that link."""
+    best_first = sorted(frontier, key=lambda row: (-frontier[row][0].strength, row))
+    links: Any = db.executemany(Q["links_of"], ((space, row, LINKS_PER_STEP) for row in best_first))
+    for row, other, relation, strength in islice(links, LINKS_PER_STEP):
+        for label in frontier[row]:
+            if label.seed != other:
+                yield other, _Label(label.strength * strength, label.seed, label.steps + 1, relation)
+
+
+def _improved(reached: dict[int, list[_Label]], arrivals: Iterable[tuple[int, _Label]]) -> dict[int, list[_Label]]:
+    """Enter what is better than what `reached` holds, and return it as the next frontier.
+
+    Two labels of different seeds are kept for each memory: a path back to a seed counts only when another seed began
+    it, and of two different seeds one always is another.
+    """
+    fresh: dict[int, list[_Label]] = {}
+    for row, label in arrivals:
+        known = reached.get(row, [])
+        kept = _best_two([*known, label])
+        if label in kept and kept != known:
+            reached[row] = kept
+            fresh[row] = _best_two([*fresh.get(row, []), label])
+    return fresh
+
+
+def _best_two(labels: list[_Label]) -> list[_Label]:
+    """The best label, and the best of those from another seed."""
+    ordered = sorted(labels, key=lambda label: (-label.strength, label.steps, label.seed, label.relation))
+    others = (label for label in ordered[1:] if label.seed != ordered[0].seed)
+    return [ordered[0], *[label for label in [next(others, None)] if label]]
+
+
+def _ranked(db: apsw.Connection, space: int, best: Mapping[int, _Label], where: Filter) -> list[Reached]:
+    condition, values = where_clause(space, where)
+    found = db.execute(Q["visible"].format(where=condition), (as_json(best), *values))
+    hits = [Reached(id, best[row].strength, best[row].steps, best[row].relation) for row, id in found]
+    return sorted(hits, key=lambda hit: (-hit.strength, hit.id))

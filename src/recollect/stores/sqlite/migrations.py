@@ -1,0 +1,107 @@
+"""What a file must be to be opened as a store, and the way from an older version to this one.
+
+`sql/schema.sql` is the whole schema as it is now, and what a new file gets. `sql/migrations/NNN_what.sql` leads from
+version NNN - 1 to NNN, the first being 002; a test proves that both ways end in the same schema. The file's header
+says what it is: SQLite's `application_id` that it is a store of ours, `user_version` which schema it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from recollect.errors import BackendError, SchemaOutdated
+from recollect.stores.sqlite.queries import read
+
+APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
+PAGE_SIZE: Final = 8192
+"""Five vectors of 384 numbers fit on such a page, and only two on one of SQLite's usual 4096 bytes."""
+_MAGIC = b"SQLite format 3\x00"
+_STEP = re.compile(r"(\d{3})_\w+\.sql")
+
+
+@cache
+def shipped() -> Mapping[int, str]:
+    """Each migration's SQL by the version it leads to."""
+    folder = files(__package__).joinpath("sql", "migrations")
+    if not folder.is_dir():
+        return {}
+    named = ((_STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
+    return {int(match[1]): entry.read_text(encoding="utf-8") for match, entry in named if match}
+
+
+def newest(steps: Mapping[int, str]) -> int:
+    """The version that the schema has after all steps."""
+    return max(steps, default=1)
+
+
+def inspect(path: Path) -> None:
+    """Refuse a file that is no store of ours, or a newer one, by its header alone: SQLite never opens it, so it
+    stays as it is. A missing or an empty file is fine.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        header = file.read(100)
+    ours = header.startswith(_MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    if header and not ours:
+        raise _not_ours(path)
+    _refuse_newer(path, int.from_bytes(header[60:64], "big"), newest(shipped()))
+
+
+def prepare(db: apsw.Connection, path: Path) -> None:
+    """Make a file that `inspect` let through a store of the newest version."""
+    _stamp(db, path)
+    db.pragma("journal_mode", "wal")
+    migrate(db, path, read("schema.sql"), shipped())
+
+
+def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, str]) -> None:
+    """Bring a stamped file to the newest version in one transaction; a process that comes second finds it done."""
+    target = newest(steps)
+    if db.pragma("user_version") == target:
+        return
+    with db:
+        version = db.pragma("user_version")
+        _refuse_newer(path, version, target)
+        for sql in [schema] if version == 0 else [steps[number] for number in range(version + 1, target + 1)]:
+            db.execute(sql)
+        db.pragma("user_version", target)
+
+
+def _stamp(db: apsw.Connection, path: Path) -> None:
+    """Make an empty file ours. This must come before WAL mode, for only then is the stamp in the file itself, where
+    `inspect` finds it, from the first moment on.
+    """
+    if _is_stamped(db):
+        return
+    db.pragma("page_size", PAGE_SIZE)
+    with db:
+        if _is_stamped(db):  # another process was first
+            return
+        if db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            raise _not_ours(path)
+        db.pragma("application_id", APPLICATION_ID)
+
+
+def _is_stamped(db: apsw.Connection) -> bool:
+    return bool(db.pragma("application_id") == APPLICATION_ID)
+
+
+def _not_ours(path: Path) -> BackendError:
+    return BackendError(f"{path} is not a Recollect store; it was left as it is, name another file.", backend="sqlite")
+
+
+def _refuse_newer(path: Path, version: int, newest: int) -> None:
+    if version > newest:
+        raise SchemaOutdated(
+            f"{path} is a store of version {version}, and this Recollect knows versions up to {newest}: "
+            "upgrade it with `python3 -m pip install --upgrade recollect`.",
+            backend="sqlite",
+        )

@@ -1,0 +1,112 @@
+"""Looking memories up and marking them, in SQL: functions of a connection, inside the transaction of their caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import apsw
+
+from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
+from recollect.ports import Beside
+from recollect.stores.sqlite.filters import where_clause
+from recollect.stores.sqlite.rows import Q, as_json, content_hash, fetch, micros, row_numbers, tick
+from recollect.types import Filter, Generation, Memory, Page, SpaceStats
+
+
+def copies(db: apsw.Connection, space: int, name: str, memories: Sequence[Memory]) -> list[Memory | None]:
+    """For each memory the one that is stored already, if there is one."""
+    ids = originals(db, space, [memory.id for memory in memories], [content_hash(memory) for memory in memories])
+    found = fetch(db, space, name, {id for id in ids if id})
+    return [found[id] if id else None for id in ids]
+
+
+def originals(db: apsw.Connection, space: int, ids: Sequence[str], hashes: Sequence[bytes]) -> list[str | None]:
+    """For each pair of id and hash the stored memory that has the same id, or else is an exact copy."""
+    here = row_numbers(db, space, ids)
+    copied = ids_by_hash(db, space, hashes)
+    return [id if id in here else copied.get(hash) for id, hash in zip(ids, hashes, strict=True)]
+
+
+def ids_by_hash(db: apsw.Connection, space: int, hashes: Iterable[bytes]) -> dict[bytes, str]:
+    return dict(db.execute(Q["ids_by_hash"], (space, as_json(hash.hex() for hash in hashes))))
+
+
+def page(db: apsw.Connection, space: int, name: str, where: Filter, limit: int, after: str | None) -> Page:
+    """One page in id order; the cursor is the last id on it."""
+    condition, values = where_clause(space, where)
+    ids = _firsts(db.execute(Q["page"].format(where=condition), (*values, after or "", limit + 1)))
+    memories = tuple(fetch(db, space, name, ids[:limit]).values())
+    return Page(memories, memories[-1].id if len(ids) > limit else None)
+
+
+def visible(db: apsw.Connection, space: int, ids: Sequence[str], where: Filter) -> set[str]:
+    condition, values = where_clause(space, where)
+    return set(_firsts(db.execute(Q["visible"].format(where=condition), (as_json(ids), *values))))
+
+
+def beside(db: apsw.Connection, space: int, ids: Sequence[str], reach: int) -> dict[str, Beside]:
+    return {
+        id: Beside(tuple(json.loads(before)), tuple(json.loads(after)))
+        for id, before, after in db.execute(Q["beside"], (space, as_json(ids), reach))
+    }
+
+
+def pending(db: apsw.Connection, space: int, limit: int) -> list[str]:
+    return _firsts(db.execute(Q["pending"], (space, limit)))
+
+
+def unlinked(db: apsw.Connection, space: int, limit: int) -> list[str]:
+    return _firsts(db.execute(Q["unlinked"], (space, limit)))
+
+
+def supersede(db: apsw.Connection, space: int, old: str, new: str, now: datetime) -> None:
+    here = row_numbers(db, space, (old, new))
+    for id in (old, new):
+        if id not in here:
+            raise NotFound(f"No memory {id!r} in this space.")
+    if old in _firsts(db.execute(Q["successors"], (space, new))):
+        raise InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself.")
+    tick(db)
+    db.execute(Q["supersede"], (space, old, new, micros(now)))
+
+
+def mark_hits(db: apsw.Connection, space: int, ids: Sequence[str], now: datetime) -> None:
+    """No tick: hits decide nothing about what is found."""
+    db.execute(Q["mark_hits"], (space, as_json(ids), micros(now)))
+
+
+def spaces(db: apsw.Connection) -> list[str]:
+    return _firsts(db.execute(Q["spaces"]))
+
+
+def stats(db: apsw.Connection, space: int, name: str) -> SpaceStats:
+    memories, superseded, pending, edges = db.execute(Q["counts"], (space,)).get
+    kinds, namespaces = (dict(db.execute(Q[query], (space,))) for query in ("count_kinds", "count_namespaces"))
+    return SpaceStats(name, memories, superseded, pending, edges, kinds, namespaces)
+
+
+def generation(db: apsw.Connection) -> tuple[int, Generation] | None:
+    """The number and the model of this store's vectors."""
+    found = db.execute(Q["generation"]).fetchone()
+    return (found[0], Generation(found[1], found[2])) if found else None
+
+
+def set_generation(db: apsw.Connection, wanted: Generation) -> None:
+    found = generation(db)
+    if found is None:
+        db.execute(Q["add_generation"], (wanted.model, wanted.dimensions))
+    elif found[1] != wanted:
+        raise EmbeddingMismatch(
+            f"This store's vectors were made by {_described(found[1])}, not by {_described(wanted)}: open it with that "
+            "embedder, or `recollect export` it and `recollect import` the file into a new store."
+        )
+
+
+def _described(generation: Generation) -> str:
+    return f"{generation.model!r} ({generation.dimensions} dimensions)"
+
+
+def _firsts(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    return [first for first, *_ in rows]

@@ -1,0 +1,63 @@
+-- Links between memories, by their rows. About `+?1` and CROSS JOIN see records.sql.
+
+-- name: put_edge
+-- A link; the same ends and relation again replace its strength.
+INSERT INTO edges (space, source, target, relation, strength) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET strength = excluded.strength
+
+-- name: mark_linked
+-- These rows need no links to their nearest any more.
+UPDATE memories SET linked = 1 WHERE row IN (SELECT value FROM json_each(?1))
+
+-- name: unlink
+-- One link, or with no relation named all links from source to target.
+DELETE FROM edges WHERE space = +?1 AND source = ?2 AND target = ?3 AND (?4 IS NULL OR relation = ?4)
+
+-- name: delete_from
+-- Links that begin at these rows.
+DELETE FROM edges WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2))
+
+-- name: delete_to
+-- Links that end at these rows.
+DELETE FROM edges WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2))
+
+-- name: links_of
+-- A row's strongest links in either direction.
+SELECT ?2, other, relation, strength
+FROM (
+    SELECT * FROM (
+        SELECT target AS other, relation, strength FROM edges WHERE space = +?1 AND source = ?2
+        ORDER BY strength DESC, target DESC LIMIT ?3)
+    UNION ALL
+    SELECT * FROM (
+        SELECT source AS other, relation, strength FROM edges WHERE space = +?1 AND target = ?2
+        ORDER BY strength DESC, source DESC LIMIT ?3)
+)
+
+-- name: visible
+-- Which of the rows that a walk reached pass a filter.
+SELECT m.row, m.id FROM json_each(?) AS reached CROSS JOIN memories AS m ON m.row = reached.value WHERE {where}
+
+-- name: edges_after
+-- A page of the space's links, after the given one.
+SELECT e.source, e.target, a.id, b.id, e.relation, e.strength
+FROM edges AS e
+CROSS JOIN memories AS a ON a.row = e.source
+CROSS JOIN memories AS b ON b.row = e.target
+WHERE e.space = +?1 AND (e.source, e.target, e.relation) > (?2, ?3, ?4)
+ORDER BY e.source, e.target, e.relation
+LIMIT ?5
+
+-- name: edges_of
+-- The links that touch these rows.
+SELECT a.id, b.id, e.relation, e.strength
+FROM (
+    SELECT source, target, relation, strength FROM edges
+    WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2))
+    UNION
+    SELECT source, target, relation, strength FROM edges
+    WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2))
+) AS e
+CROSS JOIN memories AS a ON a.row = e.source
+CROSS JOIN memories AS b ON b.row = e.target
+ORDER BY a.id, b.id, e.relation

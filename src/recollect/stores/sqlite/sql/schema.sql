@@ -1,0 +1,111 @@
+-- The whole schema of a store file, version 1. Times are whole microseconds since 1970, UTC.
+-- Every key, unique index and join starts with the space.
+
+-- Facts about the file itself: schema_version, and which extra text indexes it carries.
+CREATE TABLE facts (
+    name  TEXT PRIMARY KEY,
+    value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row: the number of the last writing transaction. Caches catch up from it.
+CREATE TABLE clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO clock (one, seq) VALUES (1, 0);
+
+CREATE TABLE spaces (
+    number INTEGER PRIMARY KEY,
+    name   TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- Which model made the vectors.
+CREATE TABLE generations (
+    number     INTEGER PRIMARY KEY,
+    model      TEXT NOT NULL,
+    dimensions INTEGER NOT NULL,
+    UNIQUE (model, dimensions)
+) STRICT;
+
+-- AUTOINCREMENT, because row numbers are keys in the word index and in the vector index and must not come back.
+CREATE TABLE memories (
+    row           INTEGER PRIMARY KEY AUTOINCREMENT,
+    space         INTEGER NOT NULL REFERENCES spaces (number),
+    id            TEXT NOT NULL,
+    hash          BLOB NOT NULL,
+    namespace     TEXT NOT NULL,
+    kind          TEXT NOT NULL,
+    text          TEXT NOT NULL,
+    title         TEXT NOT NULL,
+    tags          TEXT NOT NULL,              -- JSON array, in the caller's order
+    source        TEXT NOT NULL,
+    thread        TEXT,
+    place         INTEGER,
+    metadata      TEXT NOT NULL,              -- JSON object
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    occurred_at   INTEGER,
+    expires_at    INTEGER,
+    superseded_by TEXT,
+    quality       REAL,
+    hits          INTEGER NOT NULL DEFAULT 0,
+    last_hit_at   INTEGER,
+    embedding     TEXT NOT NULL CHECK (embedding IN ('ready', 'pending', 'failed')),
+    linked        INTEGER NOT NULL DEFAULT 0, -- 1 once linked to its three nearest
+    UNIQUE (space, id),
+    UNIQUE (space, hash)
+) STRICT;
+
+CREATE INDEX memories_by_thread ON memories (space, thread, place) WHERE thread IS NOT NULL;
+CREATE INDEX memories_by_kind ON memories (space, kind);
+CREATE INDEX memories_by_source ON memories (space, source);
+CREATE INDEX memories_pending ON memories (space, embedding) WHERE embedding <> 'ready';
+CREATE INDEX memories_unlinked ON memories (space, linked) WHERE linked = 0;
+
+CREATE TABLE tags (
+    space INTEGER NOT NULL,
+    tag   TEXT NOT NULL,
+    row   INTEGER NOT NULL,
+    PRIMARY KEY (space, tag, row)
+) STRICT, WITHOUT ROWID;
+
+-- float32, little endian, length 1. `seq` is the clock of the transaction that wrote it.
+CREATE TABLE vectors (
+    row        INTEGER PRIMARY KEY,
+    space      INTEGER NOT NULL,
+    generation INTEGER NOT NULL REFERENCES generations (number),
+    seq        INTEGER NOT NULL,
+    vector     BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX vectors_by_seq ON vectors (space, seq);
+
+-- Rows whose vector is gone, so that a vector index can drop them when it catches up.
+CREATE TABLE removed_vectors (
+    space INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    row   INTEGER NOT NULL,
+    PRIMARY KEY (space, seq, row)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE edges (
+    space    INTEGER NOT NULL,
+    source   INTEGER NOT NULL,
+    target   INTEGER NOT NULL,
+    relation TEXT NOT NULL,
+    strength REAL NOT NULL CHECK (strength > 0 AND strength <= 1),
+    PRIMARY KEY (space, source, target, relation)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX edges_by_target ON edges (space, target, source);
+
+-- The analyzer's terms, each prefixed by its space ("7:invoice"), so that a term's postings, and with them its
+-- document frequency, never mix two spaces. `context` holds the terms of the thread neighbours.
+CREATE VIRTUAL TABLE words USING fts5 (
+    title, text, context,
+    content = '', contentless_delete = 1,
+    tokenize = "ascii tokenchars '!#$%&''*+,-./:;<=>?@[\]^_`{|}~'"
+);
+
+CREATE VIRTUAL TABLE word_frequencies USING fts5vocab (words, 'row');

@@ -1,0 +1,50 @@
+-- Vectors as rows, and what a cache needs to catch up with them.
+
+-- name: put_vector
+-- Store one vector; a row's earlier one is replaced.
+INSERT OR REPLACE INTO vectors (row, space, generation, seq, vector) VALUES (?, ?, ?, ?, ?)
+
+-- name: delete_vectors
+-- Delete the vectors of these rows.
+DELETE FROM vectors WHERE row IN (SELECT value FROM json_each(?))
+
+-- name: log_removed
+-- Tell the caches that these rows have no vector any more.
+INSERT OR IGNORE INTO removed_vectors (space, seq, row) SELECT ?, ?, value FROM json_each(?)
+
+-- name: clock
+-- The number of the last writing transaction that this snapshot sees.
+SELECT seq FROM clock
+
+-- name: count_since
+-- How many vectors of a space were written after a transaction.
+SELECT count(*) FROM vectors WHERE space = ? AND seq > ?
+
+-- name: vectors_since
+-- The vectors of a space and generation that were written after a transaction.
+SELECT row, vector FROM vectors WHERE space = ? AND seq > ? AND generation = ?
+
+-- name: removed_since
+-- Rows of a space whose vector went after a transaction.
+SELECT row FROM removed_vectors WHERE space = ? AND seq > ?
+
+-- name: vectors_by_id
+-- The vectors of some memories of a space.
+SELECT m.id, v.vector
+FROM json_each(?) AS wanted
+CROSS JOIN memories AS m ON m.space = ? AND m.id = wanted.value
+CROSS JOIN vectors AS v ON v.row = m.row
+
+-- name: rows
+-- The rows of a space that have a vector of a generation.
+SELECT row FROM vectors WHERE space = ? AND generation = ?
+
+-- name: vectors_by_row
+-- The vectors of some rows of a space and generation that were written up to a transaction, by row.
+SELECT row, vector FROM vectors
+WHERE row IN (SELECT value FROM json_each(?)) AND space = ? AND generation = ? AND seq <= ?
+ORDER BY row
+
+-- name: written_since
+-- Rows of a space whose vector was written after a transaction.
+SELECT row FROM vectors WHERE space = ? AND seq > ?

@@ -1,0 +1,116 @@
+-- The word index: the analyzer's terms with BM25, and the text indexes that the seeds' recipes ask for.
+
+-- name: put_words
+-- Index one row, in place of what was indexed for it.
+INSERT OR REPLACE INTO words (rowid, title, text, context) VALUES (?, ?, ?, ?);
+
+-- name: remove_words
+-- Take rows out of the index.
+DELETE FROM words WHERE rowid IN (SELECT value FROM json_each(?));
+
+-- name: texts
+-- What other rows say, to index them again.
+SELECT row, title, text FROM memories WHERE row IN (SELECT value FROM json_each(?));
+
+-- name: places
+-- Where rows stand in their threads.
+SELECT row, thread, place FROM memories
+WHERE thread IS NOT NULL AND place IS NOT NULL AND row IN (SELECT value FROM json_each(?));
+
+-- name: stretch
+-- The rows of a thread from :low to :high and :reach more at each end, in the thread's order.
+SELECT row FROM (
+    SELECT * FROM (
+        SELECT place, row FROM memories WHERE space = :space AND thread = :thread AND place < :low
+        ORDER BY place DESC, row DESC LIMIT :reach
+    )
+    UNION ALL
+    SELECT place, row FROM memories WHERE space = :space AND thread = :thread AND place BETWEEN :low AND :high
+    UNION ALL
+    SELECT * FROM (
+        SELECT place, row FROM memories WHERE space = :space AND thread = :thread AND place > :high
+        ORDER BY place, row LIMIT :reach
+    )
+)
+ORDER BY place, row;
+
+-- name: seq
+-- The number of the last writing transaction.
+SELECT coalesce(max(seq), 0) FROM clock;
+
+-- name: space_size
+-- How many memories a space holds.
+SELECT count(*) FROM memories WHERE space = ?;
+
+-- name: matching
+-- How many rows match an expression: the document frequency that bm25() uses.
+SELECT count(*) FROM words WHERE words MATCH ?;
+
+-- name: indexed_rows
+-- How many rows the whole table holds, asked of FTS5 itself, on any row that matches.
+SELECT row_count(words) FROM words WHERE words MATCH ? LIMIT 1;
+
+-- name: score_part
+-- One term or phrase: its share of the score, and its bit where the memory's own words hold it.
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score, iif(bm25(words, 1, 1, 0) < 0, ?, 0) AS bits
+FROM words WHERE words MATCH ?
+
+-- name: score_allowed_part
+-- The same for rows of `allowed` only; the plus makes SQLite walk the matches instead of looking each row up.
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score, iif(bm25(words, 1, 1, 0) < 0, ?, 0) AS bits
+FROM words WHERE words MATCH ? AND +rowid IN (SELECT row FROM allowed)
+
+-- name: score_rows
+-- All parts together, best first. The limit keeps bm25() inside its own SELECT, the only place where it works.
+SELECT row, sum(score) AS score, sum(bits) FROM ({parts} LIMIT -1) GROUP BY row ORDER BY score DESC, row;
+
+-- name: allowed
+-- The rows that pass a filter, before the rest of a statement.
+WITH allowed (row) AS MATERIALIZED ({rows})
+
+-- name: visible
+-- Which of some rows pass a filter, and their ids.
+SELECT m.row, m.id FROM json_each(?) AS asked CROSS JOIN memories AS m ON m.row = asked.value WHERE {where};
+
+-- name: text_indexes
+-- The text indexes that this file carries, and the last row that was indexed; 'ready' when all were.
+SELECT name, value FROM facts WHERE name IN ('words_simple', 'words_english');
+
+-- name: create_text_index
+-- Words of the texts only, each prefixed by its space, in the positions that Postgres would give them.
+CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5 (
+    text,
+    content = '', contentless_delete = 1,
+    tokenize = "ascii tokenchars '!#$%&''*+,-./:;<=>?@[\]^_`{{|}}~'"
+);
+
+-- name: set_text_index
+-- How far a text index is.
+INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?);
+
+-- name: next_texts
+-- Texts that a new text index does not hold yet.
+SELECT row, space, text FROM memories WHERE row > ? ORDER BY row LIMIT ?;
+
+-- name: put_text
+-- Index one text, in place of what was indexed for it.
+INSERT OR REPLACE INTO {name} (rowid, text) VALUES (?, ?);
+
+-- name: remove_texts
+-- Take rows out of a text index.
+DELETE FROM {name} WHERE rowid IN (SELECT value FROM json_each(?));
+
+-- name: text_matches
+-- Rows that match, pass the filter and are confirmed by their positions.
+SELECT m.id, text_rank({name}, ?, ?, ?, ?) AS score
+FROM {name} CROSS JOIN memories AS m ON m.row = {name}.rowid
+WHERE {name} MATCH ? AND {where}
+
+-- name: title_matches
+-- Rows whose title contains the whole question.
+SELECT m.id, ? AS score FROM memories AS m WHERE {where} AND m.title <> '' AND title_contains(m.title, ?)
+
+-- name: best_matches
+-- All matches together, best first. The inner limit keeps text_rank() inside its own SELECT.
+SELECT id, sum(score) AS score FROM ({matches} LIMIT -1) WHERE score IS NOT NULL
+GROUP BY id ORDER BY score DESC, id LIMIT ?;

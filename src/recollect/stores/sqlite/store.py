@@ -1,0 +1,175 @@
+"""The SQLite store: one file that holds the memories and can search them by word, by meaning and by link."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import apsw
+
+from recollect.ports import Beside, Reached, WordHits, WordSearch
+from recollect.stores.sqlite import graph, records, text_indexes, words, writes
+from recollect.stores.sqlite.connections import Connections
+from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
+from recollect.stores.sqlite.vectors import VectorSearch
+from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, Scored, SpaceStats
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+T = TypeVar("T")
+
+NOWHERE: Final = 0
+"""The number of every space that has no memory yet: rows are numbered from 1, so nothing is ever found in it."""
+EDGES_PER_READ: Final = 1_000
+
+
+class SqliteStore:
+    """A store in one file, which several processes may share. Open it before use, and close it after."""
+
+    name = "sqlite"
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._connections = Connections(self.path, prepare=words.register)
+        self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
+
+    async def open(self) -> None:
+        """Open the file, made with its folder if it is missing; one that is no store is left untouched."""
+        await self._connections.open()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._vectors.close)
+        await self._connections.close()
+
+    # Records
+
+    async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
+        if not records:
+            return []
+        return await self._connections.write(lambda db: writes.add(db, ensure_space(db, space), space, records))
+
+    async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
+        return await self._read(space, lambda db, number: records.copies(db, number, space, memories))
+
+    async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
+        return await self._read(space, lambda db, number: fetch(db, number, space, ids))
+
+    async def list(self, space: str, where: Filter, *, limit: int, after: str | None = None) -> Page:
+        return await self._read(space, lambda db, number: records.page(db, number, space, where, limit, after))
+
+    async def update(
+        self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime
+    ) -> Memory:
+        return await self._write(
+            space, lambda db, number: writes.update(db, number, space, id, changes, vector=vector, now=now)
+        )
+
+    async def forget(self, space: str, ids: Sequence[str]) -> int:
+        return await self._write(space, lambda db, number: writes.forget(db, number, ids))
+
+    async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
+        await self._write(space, lambda db, number: records.supersede(db, number, old, new, now))
+
+    async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
+        return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))
+
+    async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
+        return await self._read(space, lambda db, number: records.visible(db, number, ids, where))
+
+    async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
+        found = await self._read(space, lambda db, number: fetch(db, number, space, records.pending(db, number, limit)))
+        return [*found.values()]
+
+    async def put_vectors(self, space: str, vectors: Mapping[str, Vector]) -> None:
+        await self._write(space, lambda db, number: writes.put_vectors(db, number, vectors))
+
+    async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
+        return await self._read(space, lambda db, number: records.unlinked(db, number, limit))
+
+    async def mark_hits(self, space: str, ids: Sequence[str], *, now: datetime) -> None:
+        await self._write(space, lambda db, number: records.mark_hits(db, number, ids, now))
+
+    async def spaces(self) -> Sequence[str]:
+        return await self._connections.read(records.spaces)
+
+    async def stats(self, space: str) -> SpaceStats:
+        return await self._read(space, lambda db, number: records.stats(db, number, space))
+
+    async def generation(self) -> Generation | None:
+        found = await self._connections.read(records.generation)
+        return found[1] if found else None
+
+    async def set_generation(self, generation: Generation) -> None:
+        await self._connections.write(lambda db: records.set_generation(db, generation))
+
+    # Words
+
+    async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
+        def work(db: apsw.Connection, number: int) -> WordHits | str:
+            return text_indexes.missing_index(db, search) or words.search(db, number, search, where, limit)
+
+        answer = await self._read(space, work)
+        while isinstance(answer, str):
+            await self._build_text_index(answer)
+            answer = await self._read(space, work)
+        return answer
+
+    async def _build_text_index(self, name: str) -> None:
+        """The first recipe that asks for a seed's words makes their index, batch by batch: others may write between."""
+        while not await self._connections.write(lambda db: text_indexes.build_index(db, name)):
+            pass
+
+    # Vectors
+
+    async def search_vectors(
+        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+    ) -> Sequence[Scored]:
+        def work(db: apsw.Connection, number: int) -> Sequence[Scored]:
+            generation = records.generation(db)
+            if generation is None or number == NOWHERE:
+                return []
+            return self._vectors.search(db, number, generation[0], vector, where, limit, ef_search)
+
+        return await self._read(space, work)
+
+    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
+        return await self._read(space, lambda db, number: self._vectors.fetch(db, number, ids))
+
+    # Links
+
+    async def link(self, space: str, edges: Sequence[Edge], *, linked: Sequence[str] = ()) -> None:
+        await self._write(space, lambda db, number: graph.link(db, number, edges, linked))
+
+    async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int:
+        return await self._write(space, lambda db, number: graph.unlink(db, number, source, target, relation))
+
+    async def walk(
+        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+    ) -> Sequence[Reached]:
+        return await self._read(
+            space, lambda db, number: graph.walk(db, number, seeds, where, depth=depth, limit=limit)
+        )
+
+    async def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
+        if ids is not None:
+            for edge in await self._read(space, lambda db, number: graph.edges_of(db, number, ids)):
+                yield edge
+            return
+        last = graph.FIRST
+        while page := await self._edges_after(space, last):
+            for last, edge in page:  # noqa: B007 (the next page begins after the last key of this one)
+                yield edge
+
+    async def _edges_after(self, space: str, last: graph.Key) -> Sequence[tuple[graph.Key, Edge]]:
+        return await self._read(space, lambda db, number: graph.edges_after(db, number, last, EDGES_PER_READ))
+
+    async def _read(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
+        return await self._connections.read(lambda db: work(db, space_number(db, space) or NOWHERE))
+
+    async def _write(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
+        return await self._connections.write(lambda db: work(db, space_number(db, space) or NOWHERE))

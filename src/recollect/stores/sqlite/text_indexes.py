@@ -1,0 +1,169 @@
+"""The seeds' text indexes: Postgres' `simple` or `english` words, all of which must match, and Postgres' scores.
+
+A file carries such an index from the first recipe on that asks for it. FTS5 finds candidates; whether one matches, and
+its score, is computed from the positions of the question's words by an auxiliary function.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import apsw
+
+from recollect.ports import WordHits, WordSearch
+from recollect.stores.sqlite.filters import where_clause
+from recollect.stores.sqlite.queries import load
+from recollect.text.configurations import (
+    And,
+    Configuration,
+    Lexeme,
+    Not,
+    Or,
+    Phrase,
+    Question,
+    lexemes,
+    plain,
+    websearch,
+    words_of,
+)
+from recollect.text.tsrank import Score, matches, stored_positions, ts_rank, ts_rank_cd
+from recollect.types import Filter, Scored
+
+READY: Final = "ready"
+STOP_WORD: Final = "."
+"""Keeps a stop word's position; no question asks for it."""
+
+Q = load("words.sql")
+_READINGS: Final[dict[str, Callable[[Configuration, str], Question | None]]] = {"plain": plain, "websearch": websearch}
+_SCORES: Final[dict[str, Score]] = {"ts_rank": ts_rank, "ts_rank_cd": ts_rank_cd}
+_CONFIGURATIONS: Final[dict[str, Configuration]] = {"words_simple": "simple", "words_english": "english"}
+
+
+def register(db: apsw.Connection) -> None:
+    """Give a connection the functions that the searches here use."""
+    db.register_fts5_function("text_rank", _text_rank)
+    db.create_scalar_function("title_contains", _title_contains, 2, deterministic=True)
+
+
+def missing_index(db: apsw.Connection, search: WordSearch) -> str | None:
+    """The index that a search needs and that is not there, or not complete; build it before searching."""
+    if search.match == "any":
+        return None
+    name = f"words_{search.words}"
+    return None if _carried(db).get(name) == READY else name
+
+
+def build_index(db: apsw.Connection, name: str, batch: int = 2_000) -> bool:
+    """Index the next memories, the first time creating the index; True when all are in.
+
+    Call it in one writing transaction after another, so that other writers get their turn in between. Memories that
+    are written meanwhile find the index there and enter it by themselves.
+    """
+    reached = _carried(db).get(name, 0)
+    if reached == READY:
+        return True
+    if reached == 0:
+        db.execute(Q["create_text_index"].format(name=name))
+    texts: list[Any] = db.execute(Q["next_texts"], (reached, batch)).fetchall()
+    db.executemany(
+        Q["put_text"].format(name=name),
+        [(row, _placed(_CONFIGURATIONS[name], space, text)) for row, space, text in texts],
+    )
+    complete = len(texts) < batch
+    db.execute(Q["set_text_index"], (name, READY if complete else texts[-1][0]))
+    return complete
+
+
+def put(db: apsw.Connection, space: int, texts: Sequence[tuple[int, str]]) -> None:
+    """Index (row, text) in every text index that the file carries."""
+    for name in _carried(db):
+        db.executemany(
+            Q["put_text"].format(name=name),
+            ((row, _placed(_CONFIGURATIONS[name], space, text)) for row, text in texts),
+        )
+
+
+def remove(db: apsw.Connection, rows: Sequence[int]) -> None:
+    """Take rows out of every text index that the file carries."""
+    for name in _carried(db):
+        db.execute(Q["remove_texts"].format(name=name), (json.dumps(rows),))
+
+
+def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
+    """The memories that hold every word of the question, or whose title contains it if that is worth something."""
+    name = f"words_{search.words}"
+    condition, values = where_clause(space, where)
+    statements: list[str] = []
+    parameters: list[object] = []
+    question = _READINGS[search.match](_CONFIGURATIONS[name], search.text)
+    if question is not None:
+        statements.append(Q["text_matches"].format(name=name, where=condition))
+        parameters += [search.words, search.match, search.score, search.text, expression(space, question), *values]
+    if search.title_boost and search.text.strip():
+        statements.append(Q["title_matches"].format(where=condition))
+        parameters += [search.title_boost, *values, search.text]
+    if not statements:
+        return WordHits([])
+    sql = Q["best_matches"].format(matches=" UNION ALL ".join(statements))
+    return WordHits([Scored(id, score) for id, score in db.execute(sql, (*parameters, limit))])
+
+
+def expression(space: int, question: Question) -> str:
+    """What FTS5 has to look for: at least every row that matches. The question's words come last, each a phrase of
+    its own, so that their positions can be asked for.
+    """
+    words = [_quoted(space, word) for word in words_of(question)]
+    if isinstance(question, Lexeme) or (isinstance(question, And) and all(isinstance(q, Lexeme) for q in question.all)):
+        return " AND ".join(words)
+    return f"({_candidates(space, question)}) AND ({' OR '.join([_quoted(space), *words])})"
+
+
+def _candidates(space: int, question: Question) -> str:
+    match question:
+        case Lexeme(word):
+            return _quoted(space, word)
+        case Phrase(words):
+            return " AND ".join(_quoted(space, word) for word, _ in words)
+        case Not():
+            return _quoted(space)
+        case And(parts):
+            return " AND ".join(f"({_candidates(space, part)})" for part in parts)
+        case Or(parts):
+            return " OR ".join(f"({_candidates(space, part)})" for part in parts)
+
+
+def _quoted(space: int, word: str = "") -> str:
+    """A word of a space as FTS5 reads it; without a word, what every text of the space ends with."""
+    return '"' + f"{space}:{word}".replace('"', '""') + '"'
+
+
+def _placed(configuration: Configuration, space: int, text: str) -> str:
+    """A text's words in their positions, and at the end the mark of its space."""
+    words = [STOP_WORD if word is None else f"{space}:{word}" for word in lexemes(configuration, text)]
+    return " ".join([*words, f"{space}:"])
+
+
+def _carried(db: apsw.Connection) -> dict[str, int | str]:
+    return dict(db.execute(Q["text_indexes"]))
+
+
+def _text_rank(api: apsw.FTS5ExtensionApi, /, *arguments: Any) -> float | None:
+    """The score of the current row; None when a phrase, or what must be absent, shows that it does not match."""
+    if api.aux_data is None:  # the first row of a search
+        configuration, match, score, text = arguments
+        question = _READINGS[match](configuration, text)
+        api.aux_data = (question, words_of(question) if question else [], _SCORES[score])
+    question, words, rank = api.aux_data
+    first = api.phrase_count - len(words)
+    positions = {
+        word: stored_positions(offset + 1 for offset in api.phrase_column_offsets(first + index, 0))
+        for index, word in enumerate(words)
+    }
+    return rank(question, positions) if matches(question, positions) else None
+
+
+def _title_contains(*arguments: Any) -> bool:
+    title, text = arguments
+    return text.lower() in title.lower()

@@ -1,0 +1,177 @@
+"""Vectors as rows of the store's file, and the search among them.
+
+The rows are the truth. Whatever `VectorSearch` keeps in memory or beside the file is a cache that catches up from the
+rows by sequence number, so several processes can share the file, and a cache that is lost is made again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+import numpy as np
+
+from recollect.indexes.exact import NOBODY, Candidates
+from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
+from recollect.stores.sqlite.queries import load
+from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.vector_views import LIMITS, Limits, Views, matrix
+from recollect.types import Filter, Scored
+
+if TYPE_CHECKING:
+    from recollect.indexes.exact import Rows
+    from recollect.types import Vector
+
+Q = load("vectors.sql")
+
+_SLACKS = (2, 8)  # candidates per hit wanted: a few superseded ones must not leave the answer short, nor most of them
+_FEWEST = 64  # candidates at least, because the graph orders them by rounded vectors
+_EFFORT = 4  # a graph asked for n finds 0.97 of the nearest n; asked for 4 n, 0.99
+_DIGITS = 6  # of a cosine: what follows depends on the order in which float32 products are added up
+_FILTERS_KEPT = 32
+_SCANNED_AT_ONCE = 4096
+
+
+def put(db: apsw.Connection, space: int, generation: int, seq: int, vectors: Sequence[tuple[int, Vector]]) -> None:
+    """Store the vectors of these rows; earlier ones are replaced."""
+    db.executemany(
+        Q["put_vector"],
+        ((row, space, generation, seq, np.asarray(vector, "<f4").tobytes()) for row, vector in vectors),
+    )
+
+
+def remove(db: apsw.Connection, space: int, seq: int, rows: Sequence[int]) -> None:
+    """Delete the vectors of these rows."""
+    numbers = as_json(rows)
+    db.execute(Q["delete_vectors"], (numbers,))
+    db.execute(Q["log_removed"], (space, seq, numbers))
+
+
+class VectorSearch:
+    """Finds the nearest vectors of a space. Safe to call from several threads, each with its own connection.
+
+    Every answer holds for the caller's snapshot: the caches may know of later changes, so what they find is looked up
+    there, and superseded, expired and filtered memories drop out. When that leaves too few, the rows that pass are
+    listed first and only they are ranked.
+    """
+
+    def __init__(self, folder: Path, limits: Limits = LIMITS) -> None:
+        """`folder` is where the index files go; it is made when the first is written."""
+        self._views = Views(folder, limits)
+        self._allowed = _AllowedRows()
+
+    def search(
+        self,
+        db: apsw.Connection,
+        space: int,
+        generation: int,
+        vector: Vector,
+        where: Filter,
+        limit: int,
+        ef_search: int | None = None,
+    ) -> list[Scored]:
+        """The nearest memories that pass the filter, by cosine, best first, ties by id.
+
+        `ef_search` asks for more effort than the measured one, never for less.
+        """
+        question = np.ascontiguousarray(vector, np.float32)
+        where = where if where.now else replace(where, now=datetime.now(UTC))
+        view = self._views.caught_up(db, space, generation, len(question))
+        if view is None:
+            return _visible(db, space, where, _scanned(db, space, generation, question, where, limit))
+        expansion = max(_EFFORT * limit, ef_search or 0)
+        for slack in _SLACKS if is_open(where) else ():
+            found = view.nearest(question, max(slack * limit, _FEWEST), expansion)
+            hits = _visible(db, space, where, found)
+            if len(hits) >= limit or len(found.rows) == view.total:
+                return hits[:limit]
+        count = max(_SLACKS[0] * limit, _FEWEST)
+        for allowed in self._allowed.attempts(db, space, where):
+            found = view.nearest_among(question, count, expansion, allowed)
+            hits = _visible(db, space, where, found)
+            if len(hits) >= limit or len(hits) == len(found.rows) < count:
+                break
+        return hits[:limit]
+
+    def fetch(self, db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of these memories; those that have none are left out."""
+        found = db.execute(Q["vectors_by_id"], (as_json(ids), space))
+        return {id: np.frombuffer(blob, "<f4") for id, blob in found}
+
+    def settle(self) -> None:
+        """Wait for the index that is being built in the background, if any."""
+        self._views.settle()
+
+    def close(self) -> None:
+        """Let go of everything. A build that is running is abandoned; another process, or the next, does it again."""
+        self._views.close()
+
+
+class _Allowed(NamedTuple):
+    seq: int
+    now: datetime
+    rows: Rows
+
+
+class _AllowedRows:
+    """Which rows pass a filter, remembered until the next write. What expires meanwhile stays on the list, so whoever
+    uses it must look the rows up, and ask for a fresh list when too many have gone.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lists: OrderedDict[tuple[int, Filter], _Allowed] = OrderedDict()
+
+    def attempts(self, db: apsw.Connection, space: int, where: Filter) -> Iterator[Rows]:
+        """The remembered list, if there is one, and then a fresh one; each sorted."""
+        key = (space, replace(where, now=None))
+        now = where.now or datetime.now(UTC)
+        seq: int = db.execute(Q["clock"]).get
+        known = self._lists.get(key)
+        if known and known.seq == seq and known.now <= now:
+            yield known.rows
+        sql, values = rows_query(space, where)
+        rows = np.sort(np.array([row for (row,) in db.execute(sql, values)], np.int64))
+        with self._lock:
+            self._lists[key] = _Allowed(seq, now, rows)
+            self._lists.move_to_end(key)
+            if len(self._lists) > _FILTERS_KEPT:
+                self._lists.popitem(last=False)
+        yield rows
+
+
+def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates) -> list[Scored]:
+    """Those candidates that pass the filter in this snapshot, best first, ties by id."""
+    condition, values = where_clause(space, where)
+    sql = (
+        "SELECT m.row, m.id FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value "  # noqa: S608 (values are parameters)
+        f"WHERE {condition}"
+    )
+    rows = found.rows.tolist()
+    ids = dict(db.execute(sql, [as_json(rows), *values]))
+    scores = np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(_DIGITS).tolist()
+    hits = [Scored(ids[row], score) for row, score in zip(rows, scores, strict=True) if row in ids]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:
+    """The nearest of a space that is too large to hold, read from the store."""
+    condition, values = where_clause(space, where)
+    sql = (
+        "SELECT v.row, v.vector FROM vectors AS v JOIN memories AS m ON m.row = v.row "  # noqa: S608 (values are parameters)
+        f"WHERE v.space = ? AND v.generation = ? AND {condition}"
+    )
+    best = NOBODY
+    reading = db.execute(sql, [space, generation, *values])
+    while part := list(islice(reading, _SCANNED_AT_ONCE)):
+        rows = np.array([row for row, _ in part], np.int64)
+        scores = matrix((blob for _, blob in part), len(vector)) @ vector
+        best = best.joined(Candidates(rows, scores)).best(limit)
+    return best

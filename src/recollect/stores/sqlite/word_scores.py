@@ -1,0 +1,220 @@
+"""BM25 for one space, out of FTS5's bm25() for the whole table.
+
+Every term is stored with its space ("7:invoice"), so a term's postings belong to one space. FTS5 multiplies each
+term's saturated frequency by its own idf, `ln((N - n + 0.5) / (n + 0.5))` with N counting the rows of every space;
+a factor per term puts this space's idf in its place. What stays table-wide is the average length of a row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from math import log
+from typing import Final
+from weakref import WeakKeyDictionary, proxy
+
+import apsw
+
+from recollect.ports import WordHits, WordSearch
+from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
+from recollect.stores.sqlite.queries import load
+from recollect.types import Filter, Scored
+
+K1: Final = 1.2
+"""How soon repetition stops counting; FTS5's own constant."""
+TITLE: Final = 1.0
+TEXT: Final = 1.0
+CONTEXT: Final = 0.2
+"""What one occurrence counts in each column."""
+BUDGET: Final = 5_000
+"""Rows that one search scores, term by term: the commonest terms beyond it are dropped."""
+WIDE_BUDGET: Final = 100_000
+"""The same for a second look, after a filter has hidden what the first one found."""
+PHRASE_BUDGET: Final = 20_000
+"""A phrase is looked up when its rarest term is in no more rows than this."""
+MOST_PARTS: Final = 200
+"""SQLite joins at most 500 SELECTs in one statement."""
+MOST_BITS: Final = 62
+"""Parts that can be reported as matched: SQLite's integers have 63 bits and a sign."""
+MOST_COUNTS: Final = 10_000
+"""Counts that a connection keeps in memory."""
+FTS5_LEAST_IDF: Final = 1e-6
+"""What FTS5 takes for a term that is in half of all rows or more."""
+
+Q = load("words.sql")
+_frequencies: WeakKeyDictionary[apsw.Connection, Frequencies] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A term or phrase of the question: as FTS5 reads it, how many rows match it, and what it is worth."""
+
+    expression: str
+    rows: int
+    worth: float
+    """This space's idf times the term's own weight."""
+    bit: int
+
+
+def register(db: apsw.Connection) -> None:
+    """Give a connection what the search needs."""
+    db.register_fts5_function("row_count", _row_count)
+    _frequencies[db] = Frequencies(db)
+
+
+def _row_count(api: apsw.FTS5ExtensionApi, /, *_: object) -> int:
+    return api.row_count
+
+
+class Frequencies:
+    """What one connection has counted, kept until any process writes to the file."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = proxy(db)  # the connection must be free to go: it is the key of `_frequencies`
+        self._seq = -1
+        self._rows: int | None = None
+        self._sizes: dict[int, int] = {}
+        self._counts: OrderedDict[str, int] = OrderedDict()
+
+    def catch_up(self) -> None:
+        """Forget what was counted before the last write. Call it once per search."""
+        seq = self._number("seq")
+        if seq != self._seq:
+            self._seq, self._rows = seq, None
+            self._sizes.clear()
+            self._counts.clear()
+
+    def indexed_rows(self, expression: str) -> int:
+        """Rows of the whole index; FTS5 tells it only on a row that matches, so `expression` must match one."""
+        if self._rows is None:
+            self._rows = self._number("indexed_rows", expression)
+        return self._rows
+
+    def space_size(self, space: int) -> int:
+        if space not in self._sizes:
+            self._sizes[space] = self._number("space_size", space)
+        return self._sizes[space]
+
+    def matching(self, expression: str) -> int:
+        count = self._counts.get(expression)
+        if count is None:
+            count = self._counts[expression] = self._number("matching", expression)
+            if len(self._counts) > MOST_COUNTS:
+                self._counts.popitem(last=False)
+        else:
+            self._counts.move_to_end(expression)
+        return count
+
+    def _number(self, query: str, *parameters: str | int) -> int:
+        number: int = self._db.execute(Q[query], parameters).get
+        return number
+
+
+def idf(size: int, rows: int) -> float:
+    """How much a term counts that is in `rows` of `size` memories; never negative."""
+    return log(1 + (size - rows + 0.5) / (rows + 0.5))
+
+
+def fts5_idf(size: int, rows: int) -> float:
+    """What FTS5's bm25() multiplies with."""
+    value = log((size - rows + 0.5) / (rows + 0.5))
+    return value if value > 0 else FTS5_LEAST_IDF
+
+
+def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
+    """Adjacent terms of a space as an FTS5 string, in which nothing has a meaning of its own."""
+    quoted = '"' + " ".join(f"{space}:{term}" for term in terms).replace('"', '""') + '"'
+    return quoted if context else "{title text} : " + quoted
+
+
+def weigh(counts: Frequencies, space: int, search: WordSearch) -> tuple[list[Part], float]:
+    """The question's parts that this space holds, and the best score that the question could have.
+
+    A term that the space does not hold raises that best score: a question whose rare word is not here is answered
+    weakly. A phrase that is not here does not, for its terms may well be.
+    """
+    size = counts.space_size(space)
+    parts: list[Part] = []
+    best = 0.0
+    for bit, term in enumerate(search.terms):
+        part = _part(counts, size, expression(space, [term.term], context=search.context), term.weight, bit)
+        best += part.worth * (K1 + 1)
+        parts.append(part)
+    for bit, phrase in enumerate(search.phrases, start=len(search.terms)):
+        singles = [expression(space, [term], context=search.context) for term in phrase]
+        if min(map(counts.matching, singles), default=0) <= PHRASE_BUDGET:
+            part = _part(counts, size, expression(space, phrase, context=search.context), 1.0, bit)
+            best += part.worth * (K1 + 1) if part.rows else 0.0
+            parts.append(part)
+    return [part for part in parts if part.rows], best
+
+
+def choose(parts: Sequence[Part], budget: int) -> list[Part]:
+    """The rarest parts whose rows together stay within the budget, and in any case the rarest one."""
+    chosen: list[Part] = []
+    spent = 0
+    for part in sorted(parts, key=lambda part: part.rows)[:MOST_PARTS]:
+        spent += part.rows
+        if chosen and spent > budget:
+            break
+        chosen.append(part)
+    return chosen
+
+
+def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
+    """The memories with the best BM25, ties by id, and which parts of the question each one's own words hold."""
+    counts = _frequencies[db]
+    counts.catch_up()
+    parts, ceiling = weigh(counts, space, search)
+    visible = partial(_visible, db, *where_clause(space, where))
+    chosen = choose(parts, BUDGET)
+    hits = _best(_score(db, counts, chosen), visible, limit)
+    if len(hits) < limit and len(chosen) < len(parts) and not is_open(where):
+        hits = _best(_score(db, counts, choose(parts, WIDE_BUDGET), rows_query(space, where)), visible, limit)
+    return WordHits([hit for hit, _ in hits], ceiling, {hit.id: bits for hit, bits in hits})
+
+
+def _score(
+    db: apsw.Connection, counts: Frequencies, parts: Sequence[Part], allowed: tuple[str, list[object]] | None = None
+) -> Iterator[tuple[int, float, int]]:
+    """Every row, or every row that a query allows, that matches a part as (row, score, bits), best first."""
+    if not parts:
+        return iter(())
+    rows, parameters = allowed or ("", [])
+    total = counts.indexed_rows(parts[0].expression)
+    for part in parts:
+        factor = part.worth / fts5_idf(total, part.rows)
+        parameters += [TITLE, TEXT, CONTEXT, factor, part.bit, part.expression]
+    each = Q["score_allowed_part"] if allowed else Q["score_part"]
+    scored = Q["score_rows"].format(parts=" UNION ALL ".join([each] * len(parts)))
+    return db.execute(Q["allowed"].format(rows=rows) + scored if allowed else scored, parameters)
+
+
+def _best(
+    scored: Iterator[tuple[int, float, int]], visible: Callable[[Sequence[int]], dict[int, str]], limit: int
+) -> list[tuple[Scored, int]]:
+    """The best rows that pass the filter, with their bits. Filtering in order looks at no more rows than it must."""
+    found: list[tuple[Scored, int]] = []
+    take = limit + 20  # most often nothing is filtered out, and few scores are equal
+    while chunk := list(islice(scored, take)):
+        ids = visible([row for row, _, _ in chunk])
+        found += [(Scored(ids[row], points), bits) for row, points, bits in chunk if row in ids]
+        if len(found) >= limit and chunk[-1][1] < found[limit - 1][0].score:
+            break
+        take *= 2
+    found.sort(key=lambda hit: (-hit[0].score, hit[0].id))
+    return found[:limit]
+
+
+def _visible(db: apsw.Connection, condition: str, values: Sequence[object], rows: Sequence[int]) -> dict[int, str]:
+    """The ids of those rows that pass the filter."""
+    return dict(db.execute(Q["visible"].format(where=condition), (json.dumps(rows), *values)))
+
+
+def _part(counts: Frequencies, size: int, expression: str, weight: float, bit: int) -> Part:
+    rows = counts.matching(expression)
+    return Part(expression, rows, idf(size, rows) * weight, 1 << bit if bit < MOST_BITS else 0)

@@ -1,0 +1,1 @@
+"""Pure text: terms, query terms, snippets. No I/O."""

@@ -1,0 +1,192 @@
+# ruff: noqa: RUF001  # typographic apostrophes are meant
+"""From a text to the terms it is indexed under: the one analyzer behind every store's default words.
+
+* Words of any script, in lower case, stemmed in the language the text is in (`languages.guess`), accents folded
+  after stemming, because stemmers know the accents of their language.
+* Identifiers whole and in parts: `ERR_CONN_REFUSED` is itself and err, conn, refused; so are `invoice-12345`,
+  `v1.2.3`, `fooBar`, `E0308`. The whole makes an exact look-up exact, the parts find it from what one remembers.
+* Chinese, Japanese, Korean and Thai, which do not put spaces between words, as overlapping pairs of characters.
+
+Nothing is left out, small words included: a phrase needs them. Questions leave them out (`text.query`).
+Terms hold no white space, no quotes and no NUL, so they can be joined by spaces.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither types nor Python files
+
+from recollect.text.languages import DEFAULT, ENGLISH_FORMS, LANGUAGES, STOP_WORDS, fold, guess
+
+VERSION: Final = 1
+"""Raise it when terms change: an index made by another version has to be made again."""
+
+_UNSPACED: Final = (
+    "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+_MARKS: Final = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+"""Combining signs, which Python's \\w leaves out: without them Hindi, Arabic and decomposed text fall apart."""
+_CHARS: Final = rf"[^\W_{_UNSPACED}]++(?:[{_MARKS}]++[^\W_{_UNSPACED}]*+)*+"
+
+
+def _word(chars: str) -> str:
+    """A pattern for a word: runs of `chars`, joined by what stands inside identifiers, and three special cases."""
+    return (
+        r"\d{1,3}(?:,\d{3})+(?![\w,])"  # 1,000,000
+        r"|[A-Za-z](?:\+\+|\#)(?!\w)"  # C++, C#
+        rf"|{chars}(?:(?:://|::|__|[-_.:/@+&#'’]){chars})*+"
+    )
+
+
+_WORD: Final = re.compile(rf"[{_UNSPACED}]+|" + _word(_CHARS))
+_ASCII_WORD: Final = re.compile(_word("[A-Za-z0-9]++"))
+"""The same for a text of ASCII only, which is most text, in half the time."""
+_UNSPACED_RUN: Final = re.compile(rf"[{_UNSPACED}]")
+_PART: Final = re.compile(rf"{_CHARS}(?:['’]{_CHARS})*+")
+_HUMP: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_HUMPS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_LETTERS_AND_DIGITS: Final = re.compile(r"[A-Za-z]+\d+|\d+[A-Za-z]+")
+_LETTERS_OR_DIGITS: Final = re.compile(r"[A-Za-z]{2,}|\d{2,}")
+_NAMELIKE: Final = re.compile(r"[\d_.@]|::|[a-z][A-Z]")
+_UNSAFE: Final = re.compile(r"[\s\"'\x00]+")
+_ELIDING: Final = frozenset({"french", "italian"})
+"""Languages that write an article and its noun as one: l'homme, dell'arte."""
+
+_MOST_REMEMBERED: Final = 65_536
+"""Words whose terms are kept, for each language: some 10 MB when full."""
+_LONGEST_REMEMBERED: Final = 32
+"""Longer ones (a Chinese sentence, a base64 blob) are not met again."""
+_LONGEST_TERM: Final = 128
+"""Terms are cut here, in memories and questions alike: a blob without spaces must not become one huge term."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A term and where in the text it comes from."""
+
+    term: str
+    start: int
+    end: int
+
+
+def _stemmers() -> dict[str, Callable[[str], str]]:
+    # a stemmer's own cache is switched off: terms are remembered here
+    return {language: Stemmer.Stemmer(language, 0).stemWord for language in LANGUAGES}
+
+
+_STEM: Final = _stemmers()
+_remembered: dict[str, dict[str, tuple[str, ...]]] = {language: {} for language in LANGUAGES}
+
+
+def words(text: str) -> list[str]:
+    """The text's words as they stand there, identifiers in one piece."""
+    return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(text)
+
+
+def terms(text: str, language: str | None = None) -> list[str]:
+    """What a text is indexed under, in order. `language` overrides the guess.
+
+    >>> terms("Invoices went to ERR_CONN_REFUSED")
+    ['invoic', 'go', 'to', 'err', 'conn', 'refus', 'err_conn_refused']
+    """
+    found = words(text)
+    return _terms(found, language or guess(found) or DEFAULT)
+
+
+def _terms(found: list[str], language: str) -> list[str]:
+    known = _remembered[language]
+    result: list[str] = []
+    for word in found:
+        made = known.get(word)
+        if made is None:
+            made = word_terms(word, language)
+            if len(word) <= _LONGEST_REMEMBERED:
+                if len(known) >= _MOST_REMEMBERED:
+                    known.clear()
+                known[word] = made
+        result += made
+    return result
+
+
+def word_terms(word: str, language: str) -> tuple[str, ...]:
+    """The terms of one word of `words(text)`."""
+    return tuple(token.term for token in _analyze(word, language))
+
+
+def tokens(text: str, language: str | None = None) -> list[Token]:
+    """The terms of a text with their places in it, for marking what matched.
+
+    >>> [text[t.start : t.end] for text in ["see fooBar"] for t in tokens(text)]
+    ['see', 'foo', 'Bar', 'fooBar']
+    """
+    language = language or guess(words(text)) or DEFAULT
+    return [
+        Token(token.term, match.start() + token.start, match.start() + token.end)
+        for match in _WORD.finditer(text)
+        for token in _analyze(match.group(), language)
+    ]
+
+
+def _analyze(word: str, language: str) -> list[Token]:
+    """The terms of one word, with places counted from its beginning."""
+    if _UNSPACED_RUN.match(word):
+        return _pairs(word)
+    if word[-1] in "+#":
+        return [Token(word.lower(), 0, len(word))]
+    if "," in word:
+        return [Token(word.replace(",", ""), 0, len(word))]
+    found = [token for part in _PART.finditer(word) for token in _part(part.group(), part.start(), language)]
+    whole = safe(fold(word))
+    if len(found) > 1 and _NAMELIKE.search(word) and all(token.term != whole for token in found):
+        found.append(Token(whole, 0, len(word)))
+    return [token for token in found if token.term]
+
+
+def _part(part: str, start: int, language: str) -> list[Token]:
+    """A word without joints: as it is, and in pieces where its capitals or digits show a seam."""
+    pieces: list[re.Match[str]] = []
+    if part.isascii() and "'" not in part:
+        if _HUMP.search(part) and not _plural(part):
+            pieces = list(_HUMPS.finditer(part))
+        elif _LETTERS_AND_DIGITS.fullmatch(part) and len(part) > 2:
+            pieces = list(_LETTERS_OR_DIGITS.finditer(part))
+    found = [Token(_stemmed(p.group(), language), start + p.start(), start + p.end()) for p in pieces]
+    whole = Token(safe(fold(part)) if pieces else _stemmed(part, language), start, start + len(part))
+    return [*found, whole]
+
+
+def _plural(part: str) -> bool:
+    """Whether the only small letter is an abbreviation's plural: URLs, PDFs."""
+    return part[-1] == "s" and part[:-1].isupper()
+
+
+def _stemmed(word: str, language: str) -> str:
+    """A plain word's term: its stem in `language`, folded. Small words and what holds digits are only folded."""
+    plain = unicodedata.normalize("NFC", word).casefold().replace("’", "'")
+    if language in _ELIDING and "'" in plain:
+        plain = plain.rpartition("'")[2]
+    folded = fold(plain)
+    if folded in STOP_WORDS[language] or any(char.isdigit() for char in folded):
+        return safe(folded)
+    if language == "english":
+        plain = ENGLISH_FORMS.get(plain, plain)
+    return safe(fold(_STEM[language](plain)))
+
+
+def _pairs(run: str) -> list[Token]:
+    """Overlapping pairs of characters; a single character stands alone."""
+    plain = unicodedata.normalize("NFKC", run)
+    if len(plain) != len(run):  # half-width kana with voicing marks: places inside the run are lost
+        return [Token(plain[i : i + 2], 0, len(run)) for i in range(max(1, len(plain) - 1))]
+    return [Token(plain[i : i + 2], i, min(i + 2, len(run))) for i in range(max(1, len(plain) - 1))]
+
+
+def safe(term: str) -> str:
+    """A term without what must not be in one, and not too long."""
+    return _UNSAFE.sub("", term)[:_LONGEST_TERM]

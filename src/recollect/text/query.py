@@ -1,0 +1,96 @@
+"""From a question to the terms to look for.
+
+A question is analyzed like a memory, with two differences. Its small words are left out, unless it has no others:
+"what did she say about" says nothing about the answer. And when it is too short to show its language, or is not in
+English, it looks for its words in other forms too, because the memory it wants was stemmed in *its* language.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from recollect.text.analyzer import safe, terms, word_terms, words
+from recollect.text.languages import DEFAULT, LANGUAGES, STOP_WORDS, fold, guess
+
+_QUOTED: Final = re.compile(r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」')
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
+_HUMP: Final = re.compile(r"[a-z][A-Z]")
+_JOINED: Final = re.compile(r"[-_.:/@+#]")
+_LONG_NUMBER: Final = 4
+"""Digits from which a number is a name (an invoice, a ticket) rather than an amount; years are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerm:
+    """A term to look for, what it counts beside its rarity, and whether it names one thing (an identifier)."""
+
+    term: str
+    weight: float = 1.0
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWords:
+    """What a question looks for: its terms, each once, in order, and what it put in quotes, as adjacent terms.
+
+    `language` is the question's own, None where it does not show.
+    """
+
+    terms: tuple[QueryTerm, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
+    language: str | None = None
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The terms that name one thing."""
+        return tuple(term.term for term in self.terms if term.exact)
+
+
+def parse_query(text: str) -> QueryWords:
+    """The terms and phrases of a question.
+
+    >>> [t.term for t in parse_query("When was invoice 12345 paid?").terms]
+    ['invoic', '12345', 'pay']
+    """
+    found = words(text)
+    language = guess(found)
+    small = STOP_WORDS[language or DEFAULT]
+    telling = [word for word in found if fold(word) not in small]
+    chosen: dict[str, QueryTerm] = {}
+    for word in telling or found:
+        whole = _identifier(word)
+        for form in _forms(language):
+            for term in word_terms(word, form):
+                exact = term == whole or (term in chosen and chosen[term].exact)
+                chosen[term] = QueryTerm(term, exact=exact)
+    return QueryWords(tuple(chosen.values()), _phrases(text, language), language)
+
+
+def _forms(language: str | None) -> tuple[str, ...]:
+    """Languages whose stems to look for: all when the question shows none, else its own and the default."""
+    if language is None:
+        return (DEFAULT, *(other for other in LANGUAGES if other != DEFAULT))
+    return (language,) if language == DEFAULT else (language, DEFAULT)
+
+
+def _phrases(text: str, language: str | None) -> tuple[tuple[str, ...], ...]:
+    """What stands in quotes and has at least two terms, each once."""
+    quoted = (next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
+    phrases = (tuple(terms(part, language or DEFAULT)) for part in quoted)
+    return tuple(dict.fromkeys(phrase for phrase in phrases if len(phrase) > 1))
+
+
+def _identifier(word: str) -> str | None:
+    """The term under which an identifier is indexed whole; None for an ordinary word."""
+    digits = sum(char.isdigit() for char in word)
+    letters = any(char.isalpha() for char in word)
+    named = (
+        (digits > 0 and letters)
+        or (digits >= _LONG_NUMBER and not _YEAR.fullmatch(word))
+        or (digits > 0 and _JOINED.search(word) is not None)
+        or "_" in word
+        or _HUMP.search(word) is not None
+    )
+    return safe(fold(word).replace(",", "")) if named else None

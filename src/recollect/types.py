@@ -1,0 +1,288 @@
+"""The words of the design as plain, frozen data. Nothing here does I/O, and nothing here imports another room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vector: TypeAlias = npt.NDArray[np.float32]
+    """One embedding: `dimensions` numbers, length 1."""
+    Vectors: TypeAlias = npt.NDArray[np.float32]
+    """Many embeddings: one row each."""
+
+Leg: TypeAlias = Literal["vector", "keyword", "graph"]
+EmbeddingState: TypeAlias = Literal["ready", "pending", "failed"]
+LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
+Lost: TypeAlias = Literal[
+    "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One stored record, as callers see it."""
+
+    id: str
+    space: str
+    text: str
+    namespace: str = "default"
+    kind: str = "fact"
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    thread: str | None = None
+    place: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime = datetime.min
+    updated_at: datetime = datetime.min
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    superseded_by: str | None = None
+    quality: float | None = None
+    hits: int = 0
+    last_hit_at: datetime | None = None
+    embedding: EmbeddingState = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory before it is stored: only `text` is needed.
+
+    `place` is the memory's position in its `thread`; left out, it goes to the end. The fields after `vector` are
+    set by `import`, so that a memory comes back as it left; a caller who remembers something new leaves them out.
+    """
+
+    text: str
+    namespace: str = "default"
+    kind: str = "fact"
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    thread: str | None = None
+    place: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    vector: Sequence[float] | Vector | None = None
+    id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    superseded_by: str | None = None
+    quality: float | None = None
+    hits: int = 0
+    last_hit_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A directed link between two memories of one space, with a strength in (0, 1]."""
+
+    source: str
+    target: str
+    relation: str = "related"
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Which model made a store's vectors. Two generations are never compared."""
+
+    model: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the engine hands to a store: a complete memory, its vector if there is one, and its first links.
+
+    `linked` says that its nearest memories were looked for already; others are linked later, in batches.
+    """
+
+    memory: Memory
+    vector: Vector | None = None
+    edges: tuple[Edge, ...] = ()
+    linked: bool = False
+
+
+class Remembered(NamedTuple):
+    """What became of one record: the memory as stored, and whether it is new (False: an exact copy was there)."""
+
+    memory: Memory
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which memories a search may see. Every leg applies it before it ranks.
+
+    `tags` must all be there. `since` and `until` compare when a memory happened (`occurred_at`, else `created_at`),
+    `since` inclusive and `until` exclusive. `min_quality` keeps memories that were never scored.
+    `now` decides what has expired; the engine fills it in once per recall.
+    """
+
+    kinds: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    source_prefix: str = ""
+    thread: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    min_quality: float | None = None
+    include_superseded: bool = False
+    include_expired: bool = False
+    now: datetime | None = None
+
+
+class Scored(NamedTuple):
+    """One hit of one lane: a memory's id and its raw score, higher is better."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One lane's ordered hits, best first; rank counts from 1.
+
+    `ceiling` is the best score the question could have had in this lane, where the leg knows it (BM25: every term
+    matched, saturated). `exact` are ids that hold a rare identifier or a quoted phrase of the question.
+    """
+
+    lane: str
+    hits: tuple[Scored, ...] = ()
+    ceiling: float | None = None
+    exact: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one lane gave to one hit."""
+
+    lane: str
+    rank: int
+    raw: float
+    normalised: float
+    contribution: float
+
+    def __str__(self) -> str:
+        return f"{self.lane} #{self.rank} ({self.raw:.3g}) +{self.contribution:.4f}"
+
+
+class Why(tuple[Contribution, ...]):
+    """Why a hit is where it is: one `Contribution` per lane that found it. Prints as a phrase."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ", ".join(str(part) for part in self)
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """One id after fusion, with its lanes' shares."""
+
+    id: str
+    score: float
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A part of a memory's text around the first match. `marks` are (start, end) positions within `text`."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneReport:
+    """How one lane fared in one recall."""
+
+    lane: str
+    leg: Leg
+    status: LaneStatus
+    reason: str = ""
+    ms: float = 0.0
+    candidates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Where an expected memory was lost on its way to the answer, and in which lanes it was seen."""
+
+    id: str
+    stage: Lost
+    reason: str
+    rank: int | None = None
+    why: Why = Why()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One memory of an answer."""
+
+    memory: Memory
+    score: float
+    why: Why
+    snippet: Snippet
+    before: tuple[Memory, ...] = ()
+    after: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """An answer: hits best first, and how it came about. Iterating it yields the hits."""
+
+    hits: tuple[Hit, ...]
+    degraded: bool
+    lanes: tuple[LaneReport, ...]
+    took: float
+    """Milliseconds, embedding included."""
+    query: str
+    recipe: str
+    expected: Expectation | None = None
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+
+class Neighbor(NamedTuple):
+    """A memory reached over links: the product of the strengths on its best path, and how many steps away."""
+
+    memory: Memory
+    strength: float
+    steps: int
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some memories in id order, and the cursor that continues after them (None: that was all)."""
+
+    memories: tuple[Memory, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStats:
+    """What a space holds."""
+
+    space: str
+    memories: int
+    superseded: int
+    pending: int
+    edges: int
+    kinds: Mapping[str, int]
+    namespaces: Mapping[str, int]

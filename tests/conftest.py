@@ -1,0 +1,62 @@
+"""What tests share: a store of their own in a temporary folder, and embedders that fail on demand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from recollect import AsyncRecollect, AsyncSpace, EmbeddingError
+from recollect.embedders.hashing import HashingEmbedder
+
+if TYPE_CHECKING:
+    from recollect.types import Vectors
+
+SHARED = Path(__file__).parents[1].parent / "shared"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """The URL of a store that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'memory.db'}"
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's own settings, data or cache."""
+    home = tmp_path_factory.mktemp("home")
+    for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(home / variable.lower()))
+    for variable in ("RECOLLECT_URL", "RECOLLECT_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+class FlakyEmbedder(HashingEmbedder):
+    """The hashing embedder, which fails while `down` is set."""
+
+    down = False
+    asked = 0
+
+    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+        self.asked += len(texts)
+        if self.down:
+            raise EmbeddingError("the embedding service is down")
+        return await super().embed(texts, space=space)
+
+
+@pytest.fixture
+def embedder() -> FlakyEmbedder:
+    return FlakyEmbedder()
+
+
+@pytest.fixture
+async def client(url: str, embedder: FlakyEmbedder) -> AsyncIterator[AsyncRecollect]:
+    async with AsyncRecollect(url, embedder=embedder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def work(client: AsyncRecollect) -> AsyncSpace:
+    return client.space("work")

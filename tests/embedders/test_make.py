@@ -1,0 +1,50 @@
+"""Embedders by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from recollect.embedders import make_embedder
+from recollect.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "dimensions"),
+    [
+        ("local", "granite-embedding-30m-english", 384),
+        ("hashing", "hashing-256", 256),
+        ("hashing:64", "hashing-64", 64),
+        ("openai:text-embedding-3-small", "text-embedding-3-small", None),
+        ("openai:org/model:v2", "org/model:v2", None),
+    ],
+)
+async def test_by_name(spec: str, name: str, dimensions: int | None) -> None:
+    """Each choice makes its embedder; a model's name may hold colons."""
+    embedder = make_embedder(spec)
+    assert (embedder.name, embedder.dimensions) == (name, dimensions)
+    await embedder.close()
+
+
+async def test_dimensions_are_part_of_a_remote_name() -> None:
+    """Vectors of one model at two widths are two generations."""
+    embedder = make_embedder("openai:m", dimensions=512)
+    assert (embedder.name, embedder.dimensions) == ("m-512", 512)
+    await embedder.close()
+
+
+@pytest.mark.parametrize("spec", ["", "cohere", "openai", "openai:", "hashing:", "hashing:-1", "hashing:x", "local:x"])
+def test_unknown(spec: str) -> None:
+    """Anything else is refused with the list of choices."""
+    with pytest.raises(ConfigError, match=r"There is no embedder .*; choose one of: local, openai:MODEL, hashing"):
+        make_embedder(spec)
+
+
+def test_importing_the_package_is_light() -> None:
+    """Neither numpy nor a model runtime comes with the package; they come with an embedder that needs them."""
+    heavy = {"numpy", "onnxruntime", "tokenizers", "httpx", "apsw"}
+    script = f"import sys, recollect.embedders; print({heavy!r} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

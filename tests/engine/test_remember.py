@@ -1,0 +1,192 @@
+"""remember: copies, vectors that come later, models that do not match, bulk."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, InvalidRequest, NotFound
+from recollect.embedders.hashing import HashingEmbedder
+from tests.conftest import FlakyEmbedder
+
+
+async def test_what_is_remembered_comes_back_as_it_was_given(work: AsyncSpace) -> None:
+    """Every field survives."""
+    when = datetime(2026, 5, 3, 9, 30, tzinfo=UTC)
+    made = await work.remember(
+        "Invoice 12345 was paid",
+        title="Billing",
+        kind="message",
+        namespace="office",
+        tags=["billing", "may"],
+        source="mail:42",
+        thread="t",
+        place=7,
+        metadata={"amount": 12.5, "nested": {"ok": True}},
+        occurred_at=when,
+        expires_at="2099-01-01",
+    )
+    assert made.created
+    memory = await work.get(made.memory.id)
+    assert (memory.title, memory.kind, memory.namespace, memory.source) == ("Billing", "message", "office", "mail:42")
+    assert (memory.tags, memory.thread, memory.place) == (("billing", "may"), "t", 7)
+    assert memory.metadata == {"amount": 12.5, "nested": {"ok": True}}
+    assert memory.occurred_at == when
+    assert memory.expires_at == datetime(2099, 1, 1, tzinfo=UTC)
+    assert memory.embedding == "ready"
+
+
+async def test_an_exact_copy_is_answered_with_the_first(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """Same namespace, kind and text: not stored twice, said so, and not embedded again."""
+    first = await work.remember("The door code is 4711")
+    asked = embedder.asked
+    second = await work.remember("The door code is 4711", tags=["other"])
+    assert (second.created, second.memory.id) == (False, first.memory.id)
+    assert embedder.asked == asked
+    assert (await work.remember("The door code is 4711", kind="message")).created
+    assert (await work.remember("The door code is 4711", namespace="other")).created
+    assert (await work.stats()).memories == 3
+
+
+async def test_a_memory_is_stored_while_the_embedder_is_down_and_embedded_later(
+    work: AsyncSpace, embedder: FlakyEmbedder
+) -> None:
+    """It is found by its words at once, and by its meaning when the embedder is back."""
+    embedder.down = True
+    made = await work.remember("The boiler was serviced in March")
+    assert made.memory.embedding == "pending"
+    answer = await work.recall("boiler")
+    assert [hit.memory.id for hit in answer] == [made.memory.id]
+    assert answer.degraded
+    embedder.down = False
+    await work.settle()
+    assert (await work.get(made.memory.id)).embedding == "ready"
+    assert not (await work.recall("boiler serviced")).degraded
+
+
+async def test_another_model_is_refused_with_what_to_do(url: str) -> None:
+    """Two generations are never compared: not written, not asked."""
+    async with AsyncRecollect(url, embedder=HashingEmbedder(64)) as r:
+        await r.space("work").remember("one")
+    async with AsyncRecollect(url, embedder=HashingEmbedder(32)) as r:
+        with pytest.raises(EmbeddingMismatch, match="recollect export"):
+            await r.space("work").remember("two")
+        with pytest.raises(EmbeddingMismatch, match="64 dimensions"):
+            await r.space("work").recall("one")
+
+
+async def test_each_memory_is_linked_to_its_three_nearest(work: AsyncSpace) -> None:
+    """Links named `similar`, as strong as the two are alike, and never more than three of one's own."""
+    texts = [f"the cat sat on the mat number {n}" for n in range(6)]
+    made = [(await work.remember(text)).memory.id for text in texts]
+    lines = [line async for line in work.export()]
+    links = [line for line in lines if "from" in line]
+    assert {line["relation"] for line in links} == {"similar"}
+    assert sum(line["from"] == made[-1] for line in links) == 3
+    assert all(0 < line["strength"] <= 1 for line in links)
+
+
+async def test_a_bulk_load_reports_progress_and_links_afterwards(work: AsyncSpace) -> None:
+    """Batches are acknowledged one by one; the links are there once it has settled."""
+    seen: list[int] = []
+    loaded = await work.remember_many((Draft(f"note number {n}") for n in range(150)), on_progress=seen.append)
+    assert (loaded.created, loaded.copies) == (150, 0)
+    assert seen == [64, 128, 150]
+    await work.settle()
+    assert (await work.stats()).edges > 0
+    again = await work.remember_many(Draft(f"note number {n}") for n in range(151))
+    assert (again.created, again.copies) == (1, 150)
+
+
+async def test_a_bad_memory_in_a_bulk_load_is_named_and_its_batch_left_out(work: AsyncSpace) -> None:
+    """The earlier batches stay; the sentence says which one was bad."""
+    drafts = [Draft(f"note {n}") for n in range(64)] + [Draft("fine"), Draft(" ")]
+    with pytest.raises(InvalidRequest, match="memory 66 of the batch: text is empty"):
+        await work.remember_many(drafts)
+    assert (await work.stats()).memories == 64
+
+
+async def test_given_vectors_are_used_and_checked(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """A vector that comes along is not computed; one of another dimension is refused."""
+    vector = [1.0] + [0.0] * (embedder.dimensions - 1)
+    made = await work.remember("anything", vector=vector)
+    assert embedder.asked == 0
+    hits = await work.recall("something else", vector=vector, weights={"keyword": 0, "graph": 0})
+    assert hits[0].memory.id == made.memory.id
+    with pytest.raises(InvalidRequest, match="dimensions"):
+        await work.remember("other", vector=[1.0, 2.0])
+
+
+async def test_an_update_is_embedded_anew_and_found_by_its_new_words(work: AsyncSpace) -> None:
+    """The old words no longer find it."""
+    id = (await work.remember("The meeting is on Monday")).memory.id
+    changed = await work.update(id, text="The appointment is on Thursday", tags=["moved"])
+    assert (changed.text, changed.tags, changed.embedding) == ("The appointment is on Thursday", ("moved",), "ready")
+    only_words = {"vector": 0, "graph": 0}
+    assert [h.memory.id for h in await work.recall("Thursday", weights=only_words)] == [id]
+    assert len(await work.recall("Monday", weights=only_words)) == 0
+    with pytest.raises(NotFound):
+        await work.update("nobody", text="x")
+
+
+async def test_a_superseded_memory_gives_way_to_its_correction(work: AsyncSpace) -> None:
+    """The old one stays readable, points at the new one, and is recalled only when asked for."""
+    old = (await work.remember("The office is in Rome")).memory.id
+    new = await work.supersede(old, "The office is in Milan")
+    assert (await work.get(old)).superseded_by == new.id
+    assert [h.memory.id for h in await work.recall("where is the office")] == [new.id]
+    both = await work.recall("where is the office", include_superseded=True)
+    assert {h.memory.id for h in both} == {old, new.id}
+    with pytest.raises(InvalidRequest, match="itself"):
+        await work.supersede(new.id, "The office is in Milan")
+    with pytest.raises(InvalidRequest):
+        await work.supersede(new.id, by=old)
+    with pytest.raises(NotFound):
+        await work.supersede("nobody", "x")
+
+
+async def test_forgotten_is_forgotten(work: AsyncSpace) -> None:
+    """Not by words, not by meaning, not by id."""
+    id = (await work.remember("a secret about zebras")).memory.id
+    assert await work.forget(id, "nobody") == 1
+    assert len(await work.recall("zebras")) == 0
+    with pytest.raises(NotFound):
+        await work.get(id)
+
+
+async def test_no_space_sees_another(client: AsyncRecollect) -> None:
+    """Every call of the wrong space finds nothing and changes nothing."""
+    mine, other = client.space("mine"), client.space("other")
+    id = (await mine.remember("the alarm code is 9876")).memory.id
+    here = (await other.remember("hello there")).memory.id
+    assert [h.memory.id for h in await other.recall("alarm code 9876")] in ([], [here])
+    for call in (other.get(id), other.update(id, text="x"), other.neighbors(id), other.supersede(id, "x")):
+        with pytest.raises(NotFound):
+            await call
+    with pytest.raises(NotFound):
+        await other.link(here, id)
+    assert await other.forget(id) == 0
+    assert id not in {m.id for m in (await other.list()).memories}
+    assert not [line async for line in other.export() if line.get("id") == id]
+    assert (await mine.get(id)).text == "the alarm code is 9876"
+
+
+async def test_links_and_neighbors(work: AsyncSpace) -> None:
+    """A path is as strong as the product of its links; either direction counts."""
+    a, b, c = [(await work.remember(t)).memory.id for t in ("alpha", "beta", "gamma")]
+    lines = [line async for line in work.export() if "from" in line]
+    for line in lines:
+        await work.unlink(line["from"], line["to"])
+    await work.link(a, b, "causes", 0.5)
+    await work.link(b, c, "causes", 0.8)
+    near = await work.neighbors(c, depth=2)
+    assert [(n.memory.id, round(n.strength, 9), n.steps) for n in near] == [(b, 0.8, 1), (a, 0.4, 2)]
+    for bad in (0, 1.5, float("nan")):
+        with pytest.raises(InvalidRequest, match="strength"):
+            await work.link(a, b, strength=bad)
+    with pytest.raises(InvalidRequest, match="itself"):
+        await work.link(a, a)
+    for depth in (0, 4):
+        with pytest.raises(InvalidRequest, match="depth"):
+            await work.neighbors(a, depth=depth)

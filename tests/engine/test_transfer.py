@@ -1,0 +1,61 @@
+"""import and export: every field, streamed, again and again."""
+
+from __future__ import annotations
+
+import json
+
+from recollect import AsyncRecollect, AsyncSpace
+
+
+async def lines_of(space: AsyncSpace) -> list[str]:
+    return [json.dumps(line, ensure_ascii=False) async for line in space.export()]
+
+
+async def test_a_space_round_trips(client: AsyncRecollect, work: AsyncSpace) -> None:
+    """Export, import elsewhere, export again: the same lines but for the name of the space."""
+    old = await work.remember(
+        "Die Rechnung 12345 ist bezahlt", title="Rechnung", tags=["büro"], thread="t", metadata={"n": [1, None]}
+    )
+    new = await work.supersede(old.memory.id, "Die Rechnung 12345 ist storniert", expires_at="2099-01-01")
+    await work.update(new.id, quality=0.5)
+    await work.remember("日本語のメモ", kind="message", occurred_at="2026-01-01T00:00:00.000001+09:00")
+    await work.link(old.memory.id, new.id, "corrected by", 0.25)
+    await work.recall("Rechnung")
+    await work.stats()
+    copy = client.space("copy")
+    done = await copy.import_lines(await lines_of(work))
+    assert (done.created, done.copies, done.broken) == (3, 0, ())
+    before = [{**json.loads(line), "space": None} for line in await lines_of(work)]
+    after = [{**json.loads(line), "space": None} for line in await lines_of(copy)]
+    assert [line for line in before if "text" in line] == [line for line in after if "text" in line]
+    assert all(line in after for line in before)
+
+
+async def test_a_broken_line_is_named_and_the_good_ones_are_kept(work: AsyncSpace) -> None:
+    """Line numbers count from 1 and include blank lines."""
+    lines = [
+        '{"text": "one"}',
+        "",
+        "{broken",
+        '{"text": ""}',
+        '{"title": "no text"}',
+        '{"text": "two", "colour": 1}',
+        '{"from": "x", "to": "y"}',
+        '{"text": "three", "tags": ["a"]}',
+        "[1]",
+    ]
+    done = await work.import_lines(lines)
+    assert [line.number for line in done.broken] == [3, 4, 5, 6, 7, 9]
+    assert (done.read, done.created) == (9, 2)
+    assert {m.text for m in (await work.list()).memories} == {"one", "three"}
+
+
+async def test_running_an_import_again_makes_no_copies(work: AsyncSpace) -> None:
+    """With ids or without."""
+    lines = [json.dumps({"text": f"note {n}"}) for n in range(100)]
+    assert (await work.import_lines(lines[:70])).created == 70
+    done = await work.import_lines(lines)
+    assert (done.created, done.copies) == (30, 70)
+    exported = await lines_of(work)
+    again = await work.import_lines(exported)
+    assert (again.created, again.copies) == (0, 100)

@@ -1,0 +1,202 @@
+"""Going wrong: one sentence on standard error, the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers.cli_runner import Cli
+
+WRONG_CALLS = [
+    ("recall",),
+    ("recal", "x"),
+    ("recall", "x", "--no-such-option"),
+    ("recall", "x", "--limit", "many"),
+    ("recall", "x", "--weight", "keyword"),
+    ("recall", "x", "--weight", "keyword=much"),
+    ("remember", "x", "--metadata", "{"),
+    ("remember", "x", "--metadata", "[1]"),
+    ("update", "some-id"),
+    ("update", "some-id", "--clear", "text"),
+    ("supersede", "some-id"),
+    ("supersede", "some-id", "new text", "--by", "other-id"),
+    ("recall", "x", "--store", "mysql://localhost/db"),
+    ("recall", "x", "--store", "memory.db"),
+    ("recall", "x", "--embedder", "no-such-embedder"),
+]
+
+REFUSED = [
+    ("get", "no-such-id"),
+    ("remember", "   "),
+    ("remember", "x", "--occurred-at", "yesterday"),
+    ("recall", "x", "--recipe", "no-such-recipe"),
+    ("recall", "x", "--weight", "no-such-lane=1"),
+    ("recall", "x", "--weight", "keyword=nan"),
+    ("recall", "x", "--weight", "keyword=-1"),
+    ("recall", "x", "--limit", "0"),
+    ("recall", "x", "--limit", "1000000000"),
+    ("recall", "q" * 9000),
+    ("recall", "x", "--space", ""),
+    ("link", "no-such-id", "neither"),
+    ("update", "no-such-id", "--text", "new"),
+    ("import", "no/such/file.jsonl"),
+    ("export", "no/such/folder/file.jsonl"),
+    ("eval", "no/such/folder"),
+]
+
+
+def check_error(stderr: str) -> str:
+    """One line that starts with `error: `; the sentence."""
+    assert stderr.startswith("error: "), stderr
+    assert stderr.count("\n") == 1
+    assert "Traceback" not in stderr
+    assert "bug" not in stderr
+    return stderr.removeprefix("error: ")
+
+
+@pytest.mark.parametrize("words", WRONG_CALLS, ids=" ".join)
+def test_a_wrong_call_exits_with_2(cli: Cli, words: tuple[str, ...]) -> None:
+    """Usage errors and wrong configuration: one sentence, exit code 2."""
+    result = cli(*words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    check_error(result.stderr)
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=lambda words: " ".join(words)[:60])
+def test_what_cannot_be_done_exits_with_1(cli: Cli, words: tuple[str, ...]) -> None:
+    """Everything else that goes wrong: one sentence, exit code 1."""
+    result = cli(*words)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    check_error(result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "code"),
+    [
+        (("get", "no-such-id"), "NotFound", 1),
+        (("remember", " "), "InvalidRequest", 1),
+        (("recall", "x", "--store", "mysql://x"), "ConfigError", 2),
+        (("recall",), "UsageError", 2),
+        (("import", "no/such/file.jsonl"), "FileNotFoundError", 1),
+    ],
+)
+def test_json_errors(cli: Cli, words: tuple[str, ...], kind: str, code: int) -> None:
+    """With `--json` an error is one JSON object on standard error, and standard output stays empty."""
+    result = cli(*words, "--json")
+    assert result.exit_code == code
+    assert result.stdout == ""
+    error = json.loads(result.stderr)["error"]
+    assert error["type"] == kind
+    assert error["message"]
+
+
+def test_a_typing_mistake_gets_a_suggestion(cli: Cli) -> None:
+    """An unknown command is answered with the likely one and where to read on."""
+    message = check_error(cli("recal").stderr)
+    assert "'recall'" in message
+    assert "`recollect --help`" in message
+
+
+def test_a_file_that_is_no_store_is_left_alone(cli: Cli) -> None:
+    """Opening something else as a store is refused, and changes nothing."""
+    path = cli.folder / "memory.db"
+    path.write_text("These are my holiday notes, please keep them.")
+    result = cli("remember", "x")
+    assert result.exit_code == 1
+    check_error(result.stderr)
+    assert path.read_text() == "These are my holiday notes, please keep them."
+
+
+def test_arguments_that_are_not_text(cli: Cli) -> None:
+    """Bytes that are not UTF-8 in the arguments are refused in a sentence."""
+    done = cli.process("remember", b"caf\xe9")
+    assert done.returncode == 1
+    check_error(done.stderr.decode())
+    done = cli.process("get", b"caf\xe9")
+    assert done.returncode == 1
+    check_error(done.stderr.decode())
+
+
+def test_standard_input_that_is_not_text(cli: Cli) -> None:
+    """Bytes that are not UTF-8 on standard input are a wrong call."""
+    result = cli("remember", "-", input=b"caf\xe9")
+    assert result.exit_code == 2
+    assert "not UTF-8" in check_error(result.stderr)
+
+
+def test_a_terminal_that_knows_only_ascii(cli: Cli) -> None:
+    """Text that the output cannot carry is escaped; JSON stays JSON."""
+    cli.remember("Grüße aus 東京")
+    shown = cli.process("recall", "Grüße", PYTHONIOENCODING="ascii")
+    assert shown.returncode == 0, shown.stderr
+    assert rb"Gr\xfc\xdfe" in shown.stdout
+    document = cli.process("recall", "Grüße", "--json", PYTHONIOENCODING="ascii")
+    assert json.loads(document.stdout)["hits"][0]["memory"]["text"] == "Grüße aus 東京"
+
+
+def test_a_reader_that_leaves(cli: Cli) -> None:
+    """`recollect ... | head -0` ends quietly."""
+    for n in range(3):
+        cli.remember(f"memory {n} " + "long " * 10_000)
+    command = f"{sys.executable} -m recollect.servers.cli {{}} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    for words in ("export -", "list --json", "recall memory", "--help"):
+        done = subprocess.run(
+            ["bash", "-c", command.format(words)],
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, **cli.environment},
+        )
+        assert done.stderr == b"", words
+        assert done.stdout.strip() in (b"0", b"1"), words
+
+
+def test_an_interrupt(cli: Cli) -> None:
+    """Ctrl-C ends a command with exit code 130 and no traceback."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "recollect.servers.cli", "import", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **cli.environment},
+    )
+    assert started.stdin is not None
+    started.stdin.write(b'{"text": "one"}\n')
+    started.stdin.flush()
+    wait_for(cli.folder / "memory.db")  # the store is open, so the command waits for the next line
+    started.send_signal(signal.SIGINT)
+    _, stderr = started.communicate(timeout=30)
+    assert started.returncode == 130
+    assert b"Traceback" not in stderr
+
+
+def wait_for(path: Path) -> None:
+    """Until the file is there."""
+    import time
+
+    for _ in range(600):
+        if path.exists():
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{path} did not appear")
+
+
+def test_a_bug_is_one_sentence_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected error says what and where, and asks for a report."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("walrus")
+
+    monkeypatch.setattr("recollect.servers.cli.upkeep.open_store", broken)
+    result = cli("spaces")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: unexpected KeyError at test_cli_failures.py:")
+    assert result.stderr.endswith("please report this as a bug\n")

@@ -1,0 +1,87 @@
+"""import and export: JSON Lines in and out."""
+
+from __future__ import annotations
+
+import json
+
+from tests.servers.cli_runner import Cli
+
+GOOD = '{"text": "one", "tags": ["a"]}\n{"text": "two"}\n'
+
+
+def test_a_broken_line_is_named_and_the_others_kept(cli: Cli) -> None:
+    """The number and the reason of each broken line are said; the good lines are stored; the exit code is 1."""
+    file = cli.folder / "lines.jsonl"
+    file.write_bytes(b'{"text": "one"}\n{"text": \n\n{"text": "  "}\n{"text": "caf\xe9"}\n{"text": "two"}\n[1]\n')
+    result = cli("import", str(file))
+    assert result.exit_code == 1
+    assert "2 new" in result.stdout
+    assert "4 broken" in result.stdout
+    named = [line.split(":")[0] for line in result.stderr.splitlines()]
+    assert named == ["line 2", "line 4", "line 5", "line 7"]
+    assert [m["text"] for m in cli.json("list")["memories"]] == ["one", "two"]
+
+
+def test_broken_lines_in_json(cli: Cli) -> None:
+    """`--json` counts everything and names every broken line, on standard output."""
+    result = cli("import", "-", "--json", input=GOOD + "nonsense\n")
+    assert result.exit_code == 1
+    done = json.loads(result.stdout)
+    assert (done["read"], done["created"], done["copies"], done["links"]) == (3, 2, 0, 0)
+    assert [line["number"] for line in done["broken"]] == [3]
+
+
+def test_many_broken_lines_are_cut_short(cli: Cli) -> None:
+    """A terminal is not flooded: twenty are named, the others counted."""
+    result = cli("import", "-", input="nonsense\n" * 25)
+    assert result.stderr.count("\n") == 21
+    assert "and 5 others" in result.stderr
+
+
+def test_importing_again_makes_no_copies(cli: Cli) -> None:
+    """The same lines a second time change nothing."""
+    assert cli.json("import", "-", input=GOOD)["created"] == 2
+    again = cli.json("import", "-", input=GOOD)
+    assert (again["created"], again["copies"]) == (0, 2)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(cli: Cli) -> None:
+    """Files from editors that write a BOM can be imported."""
+    assert cli.json("import", "-", input=b"\xef\xbb\xbf" + GOOD.encode())["created"] == 2
+
+
+def test_export_comes_back_as_it_was(cli: Cli) -> None:
+    """export, import into another space, export: the same memories and links."""
+    a = cli.remember("Ärger mit dem Röster", "--tag", "x", "--metadata", '{"n": [1, null]}', "--thread", "t")
+    b = cli.remember("Fixed", "--title", "T", "--source", "s", "--occurred-at", "2026-05-03", "--thread", "t")
+    cli("supersede", a, "--by", b)
+    cli("link", a, b, "--relation", "fixed by", "--strength", "0.5")
+    file = cli.folder / "out.jsonl"
+    assert cli.json("export", str(file)) == {"file": str(file), "lines": len(file.read_text().splitlines())}
+    assert cli.json("import", str(file), "--space", "other")["created"] == 2
+    first = cli("export", "-").stdout
+    second = cli("export", "-", "--space", "other").stdout
+    assert "Ärger" in first
+    assert without_space(first) == without_space(second)
+
+
+def without_space(lines: str) -> list[dict[str, object]]:
+    memories = [json.loads(line) for line in lines.splitlines()]
+    return sorted(({**line, "space": ""} for line in memories), key=json.dumps)
+
+
+def test_export_leaves_no_half_file(cli: Cli) -> None:
+    """An export that fails leaves what was there before, and nothing else."""
+    file = cli.folder / "out.jsonl"
+    file.write_text("before")
+    assert cli("export", str(file), "--space", "\n").exit_code == 1
+    assert [path.name for path in cli.folder.glob("out*")] == ["out.jsonl"]
+    assert file.read_text() == "before"
+
+
+def test_progress_is_for_terminals(cli: Cli) -> None:
+    """Nothing is drawn on standard error when it is not a terminal."""
+    done = cli.process("import", "-", input=GOOD.encode())
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert done.stdout == b"read 2 lines, 2 new, 0 already there, 0 links\n"

@@ -1,0 +1,182 @@
+"""Fusion, on plain rankings."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from math import log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.ranking.fusion import calibrated, fuse, keep_exact, rrf, singled_out, weighted
+from recollect.ranking.normalise import Background, by_max
+from recollect.recipes import Fusion, Lane
+from recollect.types import Fused, Ranking, Scored
+
+
+def ranking(lane: str, *hits: tuple[str, float], exact: frozenset[str] = frozenset()) -> Ranking:
+    return Ranking(lane, tuple(Scored(*hit) for hit in hits), exact=exact)
+
+
+def scores(fused: list[Fused]) -> dict[str, float]:
+    return {f.id: f.score for f in fused}
+
+
+def ids(fused: list[Fused]) -> list[str]:
+    return [f.id for f in fused]
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> list[Ranking]:
+    lanes = []
+    for lane in range(draw(st.integers(1, 4))):
+        found = draw(st.lists(st.sampled_from("abcdefgh"), unique=True))
+        raw = sorted(draw(st.lists(st.floats(0, 100), min_size=len(found), max_size=len(found))), reverse=True)
+        lanes.append(ranking(f"lane{lane}", *zip(found, raw, strict=True)))
+    return lanes
+
+
+def test_rrf_first_hit() -> None:
+    """The first hit of one ranking is 1/61."""
+    assert scores(rrf([ranking("a", ("x", 9.0))])) == {"x": 1 / 61}
+
+
+def test_rrf_worked_example() -> None:
+    """First in one lane and fifth in another: 1/61 + 1/65 = 0.0318."""
+    one = ranking("a", ("x", 9.0))
+    other = ranking("b", *((c, 5.0) for c in "pqrs"), ("x", 1.0))
+    fused = rrf([one, other])
+    assert fused[0].id == "x"
+    assert fused[0].score == 1 / 61 + 1 / 65
+    assert round(fused[0].score, 4) == 0.0318
+
+
+@given(rankings(), st.randoms())
+def test_rrf_does_not_depend_on_the_order_of_lanes(lanes: list[Ranking], random: st.DataObject) -> None:
+    """To the last digit."""
+    shuffled = list(lanes)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert scores(rrf(lanes)) == scores(rrf(shuffled))
+    assert ids(rrf(lanes)) == ids(rrf(shuffled))
+
+
+def test_ties_break_by_id() -> None:
+    """Two ids with the same score stand in the order of their ids."""
+    assert ids(rrf([ranking("a", ("z", 1.0)), ranking("b", ("c", 1.0))])) == ["c", "z"]
+
+
+def test_weighted_with_novamems_weights() -> None:
+    """Keyword 0.3, vector 0.6, graph 0.1, each min-max normalised; a lane that lacks an id adds 0."""
+    fused = weighted(
+        [
+            ranking("keyword", ("x", 4.0), ("y", 3.0), ("z", 2.0)),
+            ranking("vector", ("y", 0.9), ("z", 0.5)),
+            ranking("graph", ("z", 0.4)),
+        ],
+        [0.3, 0.6, 0.1],
+    )
+    assert scores(fused) == {"y": pytest.approx(0.3 * 0.5 + 0.6), "x": pytest.approx(0.3), "z": pytest.approx(0.1)}
+    assert ids(fused) == ["y", "x", "z"]
+
+
+def test_weighted_takes_any_normalisation() -> None:
+    """Dividing by the best instead of min-max."""
+    assert scores(weighted([ranking("a", ("x", 4.0), ("y", 1.0))], [2.0], by_max)) == {"x": 2.0, "y": 0.5}
+
+
+def test_calibrated_adds_surprisals() -> None:
+    """Words 3 deviations up add 3, meaning 4 deviations up adds 16 / 2, both over ln 100."""
+    fused = calibrated(
+        [ranking("words", ("x", 7.0)), ranking("meaning", ("x", 0.6), ("y", 0.4))],
+        [1.0, 1.0],
+        ["exponential", "normal"],
+        [Background(1.0, 2.0, 100), Background(0.2, 0.1, 100)],
+    )
+    assert scores(fused) == {"x": pytest.approx((3 + 8) / log(100)), "y": pytest.approx(2 / log(100))}
+
+
+def test_calibrated_ignores_the_best_of_a_bad_list() -> None:
+    """A list that stands out decides against one whose best is nothing special."""
+    bad = ranking("meaning", ("x", 0.21), ("y", 0.20))
+    good = ranking("words", ("y", 12.0), ("x", 1.0))
+    fused = calibrated(
+        [bad, good], [1, 1], ["normal", "exponential"], [Background(0.2, 0.1, 99), Background(1.0, 2.0, 99)]
+    )
+    assert ids(fused) == ["y", "x"]
+
+
+def test_calibrated_without_a_background_is_min_max_and_links_count_as_they_are() -> None:
+    """A missing or flat background leaves only the list itself to go by."""
+    lanes = [ranking("words", ("x", 4.0), ("y", 2.0)), ranking("links", ("y", 0.5))]
+    assert scores(calibrated(lanes, [1.0, 0.1], ["exponential", None], [None, None])) == {"x": 1.0, "y": 0.05}
+    flat = Background(2.0, 0.0, 9)
+    assert scores(calibrated(lanes[:1], [1.0], ["exponential"], [flat])) == {"x": 1.0, "y": 0.0}
+
+
+def test_an_exact_match_keeps_its_place_among_a_hundred_alike() -> None:
+    """Vectors prefer every other invoice; the one that was asked for by number stays first, and `why` says so."""
+    others = [f"invoice-{n}" for n in range(12300, 12400) if n != 12346]
+    meaning = ranking("vector", *((id, 0.9) for id in others), ("invoice-12346", 0.1))
+    wanted = frozenset(["invoice-12346"])
+    words = ranking("keyword", ("invoice-12346", 6.0), *((id, 1.0) for id in others), exact=wanted)
+    fused = calibrated(
+        [meaning, words], [1, 1], ["normal", "exponential"], [Background(0.1, 0.01, 100), Background(1.05, 0.5, 100)]
+    )
+    assert fused[0].id == "invoice-12346"
+    assert fused[0].score == pytest.approx(sum(part.contribution for part in fused[0].why))
+    assert fused[0].why[-1].lane == "exact"
+
+
+@given(rankings(), st.frozensets(st.sampled_from("abcdefgh")))
+def test_keeping_exact_hits_loses_nothing(lanes: list[Ranking], exact: frozenset[str]) -> None:
+    """The same ids, scores still falling, and no exact hit below its own place."""
+    fused = rrf(lanes)
+    first = Ranking(lanes[0].lane, lanes[0].hits, exact=exact)
+    kept = keep_exact(fused, first)
+    assert sorted(ids(kept)) == sorted(ids(fused))
+    assert [f.score for f in kept] == sorted((f.score for f in kept), reverse=True)
+    for place, hit in enumerate(first.hits):
+        if hit.id in exact:
+            assert ids(kept).index(hit.id) <= place
+
+
+def test_singled_out() -> None:
+    """A phrase always counts; an identifier only when few hold it."""
+    matched = {"a": 0b001, "b": 0b011, "c": 0b110, "d": 0b010, "e": 0b010}
+    assert singled_out(matched, identifiers=0b001, phrases=0) == {"a", "b"}
+    assert singled_out(matched, identifiers=0b010, phrases=0) == frozenset()
+    assert singled_out(matched, identifiers=0b010, phrases=0b100) == {"c"}
+
+
+@given(rankings())
+def test_inputs_stay_as_they_were_and_why_adds_up(lanes: list[Ranking]) -> None:
+    """Fusion changes no ranking; every score is the sum of its contributions, each naming lane, rank and raw score."""
+    before = deepcopy(lanes)
+    backgrounds = [Background(1.0, 2.0, 50)] * len(lanes)
+    for fused in (
+        rrf(lanes),
+        weighted(lanes, [0.5] * len(lanes)),
+        calibrated(lanes, [1.0] * len(lanes), ["normal"] * len(lanes), backgrounds),
+    ):
+        assert set(ids(fused)) == {hit.id for lane in lanes for hit in lane.hits}
+        by_lane = {lane.lane: lane for lane in lanes}
+        for f in fused:
+            assert f.score == pytest.approx(sum(part.contribution for part in f.why))
+            assert all(by_lane[p.lane].hits[p.rank - 1] == (f.id, p.raw) for p in f.why)
+    assert lanes == before
+
+
+def test_fuse_does_what_the_recipe_says() -> None:
+    """Method, constant, digits and weights come from the recipe."""
+    words, meaning = ranking("keyword", ("x", 4.0), ("y", 2.0)), ranking("vector", ("y", 0.9))
+    lanes = [(Lane("keyword", "keyword", weight=0.3), words), (Lane("vector", "vector", weight=0.6), meaning)]
+    plain = [(Lane("keyword", "keyword"), words), (Lane("vector", "vector"), meaning)]
+    assert scores(fuse(Fusion("rrf", digits=4), plain)) == {"y": round(1 / 62 + 1 / 61, 4), "x": 0.0164}
+    assert scores(fuse(Fusion("min_max"), lanes)) == {"x": 0.3, "y": 0.6}
+    assert scores(fuse(Fusion("min_max", renormalise=True), lanes)) == pytest.approx({"x": 1 / 3, "y": 2 / 3})
+    known = {"keyword": Background(0.0, 2.0, 1000), "vector": Background(0.5, 0.1, 1000)}
+    assert scores(fuse(Fusion("calibrated"), plain, known)) == {
+        "y": pytest.approx((1 + 8) / log(1000)),
+        "x": pytest.approx(2 / log(1000)),
+    }

@@ -1,0 +1,138 @@
+"""Every bound says one clear sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+from recollect.engine.drafts import check_changes, complete, to_draft
+from recollect.engine.ids import new_id
+from recollect.errors import InvalidRequest
+from recollect.limits import TEXT_BYTES, check_metadata, check_name, check_strength, check_time, check_vector
+from recollect.types import Draft
+
+NOW = datetime(2026, 5, 3, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("draft", "said"),
+    [
+        (Draft(""), "text is empty"),
+        (Draft(" \n\t "), "text is empty"),
+        (Draft("x" * (TEXT_BYTES + 1)), "1,048,577 bytes"),
+        (Draft("a\x00b"), "NUL character at position 1"),
+        (Draft("a\ud800b"), "lone surrogate"),
+        (Draft(7), "must be a text, not int"),  # type: ignore[arg-type]
+        (Draft("x", kind=""), "kind is empty"),
+        (Draft("x", kind="k" * 201), "201 characters"),
+        (Draft("x", namespace="a\nb"), "control character"),
+        (Draft("x", tags="billing"), "must be a list"),  # type: ignore[arg-type]
+        (Draft("x", tags=("ok", "")), "tag is empty"),
+        (Draft("x", tags=tuple(map(str, range(65)))), "65 tags"),
+        (Draft("x", title="\x00"), "NUL"),
+        (Draft("x", place=3), "without a thread"),
+        (Draft("x", thread="t", place=1.5), "whole number"),  # type: ignore[arg-type]
+        (Draft("x", metadata={"a": float("nan")}), "metadata cannot be written as JSON"),
+        (Draft("x", metadata={"a": object()}), "metadata cannot be written as JSON"),
+        (Draft("x", metadata=[1]), "must be a JSON object"),  # type: ignore[arg-type]
+        (Draft("x", metadata={"a": "b" * 300_000}), "more than the 262,144"),
+        (Draft("x", occurred_at="yesterday"), "must be a time such as"),  # type: ignore[arg-type]
+        (Draft("x", quality=1.5), "from 0 to 1"),
+        (Draft("x", hits=-1), "hits is -1"),
+    ],
+)
+def test_a_bad_draft_is_refused_with_a_sentence(draft: Draft, said: str) -> None:
+    """The sentence names the field and what is wrong with it."""
+    with pytest.raises(InvalidRequest, match=said):
+        complete("work", draft, NOW)
+
+
+def test_odd_but_harmless_texts_are_taken_as_they_are() -> None:
+    """Query syntax, markup and SQL are text like any other."""
+    for text in ('"', "*", "NEAR(a b)", "title:x", "'; drop table memories; --", "[bold]", "🦊", "-", "日本語"):
+        assert complete("work", Draft(text), NOW).text == text
+
+
+def test_a_draft_is_completed() -> None:
+    """Id and times are filled in, tags lose their repeats, times come out in UTC."""
+    rome = timezone(timedelta(hours=2))
+    memory = complete("work", Draft("x", tags=("a", "b", "a"), occurred_at=datetime(2026, 5, 3, 9, tzinfo=rome)), NOW)
+    assert memory.tags == ("a", "b")
+    assert memory.created_at == memory.updated_at == NOW
+    assert memory.occurred_at == datetime(2026, 5, 3, 7, tzinfo=UTC)
+    assert memory.embedding == "pending"
+
+
+def test_ids_are_uuid7_and_increase() -> None:
+    """Ids made one after the other sort in that order, and carry version 7 and the variant."""
+    ids = [new_id() for _ in range(5000)]
+    assert ids == sorted(set(ids))
+    assert {id[14] for id in ids} == {"7"}
+    assert {id[19] for id in ids} <= set("89ab")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"id": "x"}, {"colour": 1}, {"text": " "}, {"tags": "x"}, {"quality": -1}, {"place": 1, "thread": None}],
+)
+def test_bad_changes_are_refused(changes: dict[str, object]) -> None:
+    """update checks what remember checks."""
+    with pytest.raises(InvalidRequest):
+        check_changes(changes)
+
+
+def test_good_changes_are_converted() -> None:
+    """What comes back is exactly what was named, in the stored form."""
+    assert check_changes({"tags": ["a", "a"], "expires_at": "2027-01-01", "thread": None}) == {
+        "tags": ("a",),
+        "expires_at": datetime(2027, 1, 1, tzinfo=UTC),
+        "thread": None,
+    }
+
+
+@pytest.mark.parametrize("line", [[], "x", 3, None, {}, {"title": "no text"}, {"text": "x", "colour": "red"}])
+def test_a_line_that_is_no_memory_is_refused(line: object) -> None:
+    """A JSON value that is not an object with a text, or has fields that no memory has."""
+    with pytest.raises(InvalidRequest):
+        to_draft(line)
+
+
+@pytest.mark.parametrize("strength", [0, -1, 1.01, float("nan"), float("inf"), True, "1"])
+def test_strengths_are_above_0_and_at_most_1(strength: object) -> None:
+    """Anything else is refused."""
+    with pytest.raises(InvalidRequest, match="strength"):
+        check_strength(strength)
+
+
+@pytest.mark.parametrize("vector", [[], [[1.0]], ["a"], [0.0, 0.0], [float("nan"), 1], [float("inf"), 1], [1, 2, 3]])
+def test_bad_vectors_are_refused(vector: object) -> None:
+    """Wrong shape, wrong dimension, nothing to normalise."""
+    with pytest.raises(InvalidRequest, match="vector"):
+        check_vector(vector, 2)
+
+
+def test_a_vector_is_brought_to_length_1() -> None:
+    """3, 4 becomes 0.6, 0.8."""
+    assert np.allclose(check_vector([3, 4], 2), [0.6, 0.8])
+
+
+def test_metadata_is_a_copy() -> None:
+    """Changing what was given does not change what was remembered."""
+    inner = {"n": 1}
+    copy = check_metadata({"a": inner})
+    inner["n"] = 2
+    assert copy == {"a": {"n": 1}}
+
+
+def test_a_time_beyond_the_calendar_is_refused() -> None:
+    """Converting to UTC can leave the years 1 to 9999."""
+    with pytest.raises(InvalidRequest, match="outside the years"):
+        check_time("since", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))))
+
+
+def test_a_name_is_not_only_blanks() -> None:
+    """A space called "  " would be a space nobody finds again."""
+    with pytest.raises(InvalidRequest, match="space is empty"):
+        check_name("space", "  ")
