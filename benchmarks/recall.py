@@ -12,9 +12,10 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,19 +24,20 @@ import apsw
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from usearch.index import Index
 
-from recollect import AsyncRecollect, Draft
+from recollect import AsyncRecollect, AsyncSpace, Draft, Filter
 from recollect.embedders import make_embedder
 from recollect.embedders.disk import DiskCachedEmbedder
-from recollect.evaluation.datasets import load
+from recollect.evaluation.datasets import Dataset, load
 from recollect.evaluation.metrics import percentile
+from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS, Manifest
 from recollect.ports import Embedder, Term, WordSearch
 from recollect.settings import cache_folder
+from recollect.stores.sqlite.rows import space_number
 from recollect.stores.sqlite.store import SqliteStore
+from recollect.stores.sqlite.vector_views import LIMITS
 from recollect.stores.sqlite.word_scores import BUDGET, Frequencies, choose, weigh
 from recollect.text.query import parse_query
-from recollect.types import Filter
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -45,64 +47,65 @@ SPACE = "bench"
 FIRST = 1_000
 """Memories in the store when it is opened for the first time: opening must not take longer with all of them."""
 WARM_UP = 20
+"""Questions that are asked first and not counted."""
 EMBEDDED = 2_000
 """Documents that the model embeds; every vector is mixed from theirs."""
 EMBEDDED_CHARACTERS = 400
 CANDIDATES = 100
 """What each lane of `balanced` is asked for, and so each bare leg."""
+NEAREST = 10
 WIDTHS = {"100 %": 1, "10 %": 10, "1 %": 100, "0.1 %": 1_000}
 """Filters, by what they let through: every n-th memory carries the tag."""
 
 
+class Question(NamedTuple):
+    text: str
+    vector: Vector
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is remembered and asked. The first questions only warm up, so that none is asked twice."""
+    """What is remembered and asked."""
 
     texts: Sequence[str]
     vectors: Vectors
-    questions: Sequence[str]
-    question_vectors: Vectors
+    questions: Sequence[Question]
 
     def drafts(self) -> Iterator[Draft]:
         for number, (text, vector) in enumerate(zip(self.texts, self.vectors, strict=True)):
             tags = tuple(width for width, nth in WIDTHS.items() if number % nth == 0)
             yield Draft(text, id=name_of(number), tags=tags, vector=vector)
 
-    def asked(self) -> list[tuple[str, Vector]]:
-        return list(zip(self.questions, self.question_vectors, strict=True))
-
 
 def name_of(number: int) -> str:
     return f"{number:08d}"
 
 
-# Making the material
-
-
-async def make_material(folder: Path, size: int, questions: int, embedder: Embedder) -> Material:
-    draw = np.random.default_rng(0)
+def read_sets(folder: Path) -> list[Dataset]:
     sets = [load(path.parent) for path in sorted(folder.glob("*/corpus.jsonl"))]
     if not sets:
         sys.exit(f"{folder} holds no judged sets to take texts from: name a folder that does with --data")
+    return sets
+
+
+async def make_material(sets: Sequence[Dataset], size: int, questions: int, embedder: Embedder) -> Material:
+    draw = np.random.default_rng(0)
     documents = [document.text for one in sets for document in one.documents]
     asked = [question.text for one in sets for question in one.queries]
     asked = [asked[n] for n in draw.permutation(len(asked))[: questions + WARM_UP]]
-    pairs = draw.integers(len(documents), size=(size, 2))
-    pairs[: len(documents), 0] = pairs[: len(documents), 1] = draw.permutation(len(documents))[:size]
     some = [documents[n][:EMBEDDED_CHARACTERS] for n in draw.permutation(len(documents))[:EMBEDDED]]
-    real = await embedder.embed(some, space=SPACE)
+    pairs = draw.integers(len(documents), size=(size, 2))
     return Material(
         texts=[splice(documents[one], documents[other], number) for number, (one, other) in enumerate(pairs)],
-        vectors=mixtures(real, size, draw),
-        questions=asked,
-        question_vectors=await embedder.embed(asked, space=SPACE),
+        vectors=mixtures(await embedder.embed(some, space=SPACE), size, draw),
+        questions=[Question(*pair) for pair in zip(asked, await embedder.embed(asked, space=SPACE), strict=True)],
     )
 
 
 def splice(one: str, other: str, number: int) -> str:
-    """The first half of one document and the second half of another: real words at their real frequencies."""
+    """The first half of one document, the second half of another, and a word of its own: none is a copy."""
     head, tail = one.split(), other.split()
-    return " ".join([*head[: (len(head) + 1) // 2], *tail[(len(tail) + 1) // 2 :], f"no{number}"])
+    return " ".join([*head[: (len(head) + 1) // 2], *tail[len(tail) // 2 :], f"no{number}"])
 
 
 def mixtures(real: Vectors, size: int, draw: np.random.Generator) -> Vectors:
@@ -115,51 +118,208 @@ def mixtures(real: Vectors, size: int, draw: np.random.Generator) -> Vectors:
     return unit
 
 
-# Measuring
-
-
 class Spread(NamedTuple):
-    """Milliseconds of a measured call."""
+    """Milliseconds that a question takes."""
 
     p50: float
     p95: float
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Spread:
-        """Of each question once; the first ones warm up what there is to warm."""
+        """Of every question asked once, the first ones not counted."""
         counted = seconds[WARM_UP:]
         return cls(1000 * (percentile(counted, 0.50) or 0.0), 1000 * (percentile(counted, 0.95) or 0.0))
 
 
-class Filled(NamedTuple):
-    """How the store was filled: memories a second, seconds to link and index them, milliseconds to open it."""
+async def seconds(work: Awaitable[object]) -> float:
+    started = perf_counter()
+    await work
+    return perf_counter() - started
+
+
+def spread(call: Callable[[Question], object], questions: Sequence[Question]) -> Spread:
+    times = []
+    for question in questions:
+        started = perf_counter()
+        call(question)
+        times.append(perf_counter() - started)
+    return Spread.of(times)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """How the store was filled: memories a second, seconds to link them, milliseconds to open it."""
 
     per_second: float
     linking: float
-    indexing: float
     opened_small: float
     opened_full: float
 
 
 async def fill(path: Path, material: Material) -> Filled:
+    """First a few memories, then the rest, and after each the time to open the store."""
     drafts = material.drafts()
     loading = linking = 0.0
     opened = []
     for part in (islice(drafts, FIRST), drafts):
-        async with AsyncRecollect(f"sqlite:///{path}", embedder="local") as recollect:
+        async with memory(path) as recollect:
+            loading += await seconds(recollect.space(SPACE).remember_many(part))
+            linking += await seconds(recollect.space(SPACE).settle())
+        again = memory(path)
+        opened.append(1000 * await seconds(again.__aenter__()))
+        await again.close()
+    return Filled(len(material.texts) / loading, linking, *opened)
+
+
+def memory(path: Path) -> AsyncRecollect:
+    return AsyncRecollect(f"sqlite:///{path}", embedder="local")
+
+
+async def index_built(path: Path, space: AsyncSpace, material: Material) -> None:
+    """Wait until the vector index that is made in the background holds all but a tail, if there is to be one."""
+    size = len(material.texts)
+    while size > LIMITS.exact_rows:
+        await space.recall(material.questions[0].text, vector=material.questions[0].vector)
+        manifests = [
+            Manifest.read(file.parent, file.stem) for file in path.with_name(f"{path.name}.vectors").glob("*.json")
+        ]
+        if any(m and m.graph and size - m.count <= LIMITS.tail_rows for m in manifests):
+            break
+        await asyncio.sleep(1)
+
+
+async def time_recall(space: AsyncSpace, questions: Sequence[Question], tag: str | None = None) -> tuple[Spread, int]:
+    """What a recall takes with the question's vector given, and how many answers lacked a lane."""
+    times, degraded = [], 0
+    for question in questions:
+        started = perf_counter()
+        recall = await space.recall(question.text, vector=question.vector, tags=[tag] if tag else [])
+        times.append(perf_counter() - started)
+        degraded += recall.degraded
+    return Spread.of(times), degraded
+
+
+def time_bare_usearch(material: Material) -> Spread:
+    """The same vectors in an index of the same making, searched with the same effort."""
+    from usearch.index import Index  # after onnxruntime: some versions of the two crash in the other order
+
+    index = Index(
+        ndim=material.vectors.shape[1],
+        metric="ip",
+        dtype="i8",
+        connectivity=CONNECTIVITY,
+        expansion_add=EXPANSION_ADD,
+        expansion_search=EXPANSIONS[0],
+    )
+    index.add(np.arange(len(material.vectors), dtype=np.uint64), material.vectors)
+    return spread(lambda question: index.search(question.vector, CANDIDATES, threads=1), material.questions)
+
+
+def time_bare_fts5(path: Path, questions: Sequence[Question]) -> Spread:
+    """The terms that the keyword leg selects as one OR query on the same FTS5 table, by its own bm25()."""
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        space = space_number(db, SPACE) or 0
+        counts = Frequencies(db)
+        counts.catch_up()
+
+        def matching(question: Question) -> str:
+            asked = parse_query(question.text)
+            terms = tuple(Term(term.term, term.weight) for term in asked.terms)
+            parts, _ = weigh(counts, space, WordSearch(question.text, terms, asked.phrases))
+            return " OR ".join(part.expression for part in choose(parts, BUDGET)) or '""'
+
+        expressions = {question.text: matching(question) for question in questions}
+        sql = f"SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words) LIMIT {CANDIDATES}"
+        return spread(lambda question: db.execute(sql, (expressions[question.text],)).fetchall(), questions)
+
+
+class Width(NamedTuple):
+    """A filter's width, the recall's milliseconds under it, and the share of the exact nearest ten that it found."""
+
+    width: str
+    recall: Spread
+    found: float
+
+
+async def measure_widths(path: Path, space: AsyncSpace, material: Material) -> list[Width]:
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        return [
+            Width(
+                width,
+                (await time_recall(space, material.questions, width))[0],
+                await share_found(store, material, width),
+            )
+            for width in WIDTHS
+        ]
+    finally:
+        await store.close()
+
+
+async def share_found(store: SqliteStore, material: Material, width: str) -> float:
+    """What the vector leg finds of the nearest ten that pass the filter, by comparing with all of them."""
+    nth = WIDTHS[width]
+    where = Filter(tags=() if nth == 1 else (width,))
+    passing = material.vectors[::nth]
+    found = []
+    for question in material.questions[WARM_UP:]:
+        hits = (await store.search_vectors(SPACE, question.vector, where, limit=CANDIDATES)).hits
+        scores = passing @ question.vector
+        wanted = min(NEAREST, len(scores))
+        nearest = {name_of(nth * int(n)) for n in np.argpartition(-scores, wanted - 1)[:wanted]}
+        found.append(len(nearest.intersection(hit.id for hit in hits[:NEAREST])) / wanted)
+    return float(np.mean(found))
+
+
+def print_speed(console: Console, size: int, filled: Filled, spreads: Mapping[str, Spread], degraded: int) -> None:
+    slower = max(spreads["usearch alone"].p50, spreads["FTS5 alone"].p50)
+    speed = Table("", "p50 ms", "p95 ms", "x slower bare leg", "goal", title=f"recall at {size:,} memories")
+    for name, one in spreads.items():
+        goal = "<= 2 x, aim 4 ms" if name == "recall" else ""
+        speed.add_row(name, f"{one.p50:.2f}", f"{one.p95:.2f}", f"{one.p50 / slower:.2f}", goal)
+    console.print(speed, f"degraded answers: {degraded}")
+    store = Table("", "measured", "goal", title="store")
+    store.add_row("ingest, vectors given", f"{filled.per_second:,.0f} / s", ">= 3,000 / s, aim 10,000")
+    store.add_row("links afterwards", f"{filled.linking:.1f} s", "")
+    store.add_row(f"open, {min(FIRST, size):,} memories", f"{filled.opened_small:.1f} ms", "")
+    store.add_row(f"open, {size:,} memories", f"{filled.opened_full:.1f} ms", "the same")
+    console.print(store)
+
+
+def print_widths(console: Console, widths: Sequence[Width]) -> None:
+    table = Table("filter passes", "recall p50 ms", "recall p95 ms", "vector recall@10", "goal", title="filters")
+    for one in widths:
+        table.add_row(one.width, f"{one.recall.p50:.2f}", f"{one.recall.p95:.2f}", f"{one.found:.4f}", ">= 0.99")
+    console.print(table)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=100_000, help="memories in the store")
+    parser.add_argument("--questions", type=int, default=200, help="questions asked of each")
+    parser.add_argument(
+        "--data", type=Path, default=SETS, help="folder of judged sets to take texts and questions from"
+    )
+    options = parser.parse_args()
+    console = Console()
+    embedder = DiskCachedEmbedder(make_embedder("local"), cache_folder() / "eval")
+    material = await make_material(read_sets(options.data), options.size, options.questions, embedder)
+    await embedder.close()
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+        path = Path(folder) / "bench.db"
+        filled = await fill(path, material)
+        async with memory(path) as recollect:
             space = recollect.space(SPACE)
-            loading += await seconds(space.remember_many(part))
-            linking += await seconds(space.settle())
-            indexing = await seconds(indexed(path, len(material.texts)))
-        opened.append(await opening(path))
-    return Filled(len(material.texts) / loading, linking, indexing, *opened)
+            await index_built(path, space, material)
+            spreads = {
+                "usearch alone": time_bare_usearch(material),
+                "FTS5 alone": time_bare_fts5(path, material.questions),
+            }
+            spreads["recall"], degraded = await time_recall(space, material.questions)
+            print_speed(console, options.size, filled, spreads, degraded)
+            print_widths(console, await measure_widths(path, space, material))
 
 
-async def opening(path: Path) -> float:
-    started = perf_counter()
-    async with AsyncRecollect(f"sqlite:///{path}", embedder="local"):
-        return (perf_counter() - started) * 1000
-
-
-async def indexed(path: Path, size: int) -> None:
-    """Wait until the vector index that is made in the background holds nearly all, if the store is to have one."""
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -116,7 +116,7 @@ def _filled(path: Path, vectors: Vectors) -> apsw.Connection:
     db.execute(read("schema.sql"))
     with db:
         db.execute("INSERT OR REPLACE INTO clock VALUES (1, 1)")
-        db.execute("INSERT INTO spaces VALUES (1, 'bench')")
+        db.execute("INSERT INTO spaces (number, name) VALUES (1, 'bench')")
         db.execute("INSERT INTO generations VALUES (1, 'bench', ?)", (vectors.shape[1],))
         db.executemany(
             "INSERT INTO memories (row, space, id, hash, namespace, kind, text, title, tags, source, metadata, "

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import (
+    Background,
+    Edge,
+    Filter,
+    Generation,
+    Memory,
+    Page,
+    Record,
+    Remembered,
+    Scored,
+    SpaceStats,
+)
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -40,10 +51,11 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One analyzed term of a question and how much it counts beside its rarity."""
+    """One analyzed term of a question, how much it counts beside its rarity, and whether it names one thing."""
 
     term: str
     weight: float = 1.0
+    names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +79,22 @@ class WordSearch:
 
 
 class WordHits(NamedTuple):
-    """A word index's answer. `ceiling`: the best score the question could have had, where the score has one.
-    `matched`: for each hit the parts of the question it holds, bit i standing for `(terms + phrases)[i]`; empty for
-    the all-words modes."""
+    """A word index's answer.
 
-    hits: list[Scored]
-    ceiling: float | None = None
-    matched: Mapping[str, int] = {}
+    `background`: how the question scores the space at large. `holders`: for each term that names one thing, and for
+    each phrase (its terms joined by blanks), the ids of hits whose own words, not only their context, hold it.
+    """
+
+    hits: Sequence[Scored]
+    background: Background | None = None
+    holders: Mapping[str, frozenset[str]] = {}
+
+
+class VectorHits(NamedTuple):
+    """A vector index's answer, and how the question's vector compares with those of the space at large."""
+
+    hits: Sequence[Scored]
+    background: Background | None = None
 
 
 class Reached(NamedTuple):
@@ -152,7 +173,7 @@ class WordIndex(Protocol):
 class VectorIndex(Protocol):
     async def search_vectors(
         self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
-    ) -> Sequence[Scored]:
+    ) -> VectorHits:
         """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99."""
 
     async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]: ...

@@ -166,12 +166,12 @@ def _balanced() -> Recipe:
         name="balanced",
         about="the default: meaning, words and links, fused by what each list is worth for this question",
         lanes=(
-            Lane("vector", "vector", weight=0.5, context=True),
-            Lane("keyword", "keyword", weight=0.5, context=True),
-            Lane("graph", "graph", weight=0.05),
+            Lane("vector", "vector", context=True),
+            Lane("keyword", "keyword", context=True),
+            Lane("graph", "graph", weight=0.1),
         ),
         diversity=Diversity("near_copies"),
-        fusion=Fusion("calibrated", renormalise=True),
+        fusion=Fusion("calibrated"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -147,16 +148,36 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Background:
+    """How a lane scores the memories of a space at large, most of which have nothing to do with the question.
+
+    Mean and standard deviation over the `count` memories that could have been found, as far as the leg can tell
+    without scoring them all.
+    """
+
+    mean: float
+    deviation: float
+    count: int
+
+    @classmethod
+    def of(cls, scores: Sequence[float], count: int) -> Background:
+        """The background of `count` memories of which `scores` are a fair sample."""
+        mean = fsum(scores) / max(len(scores), 1)
+        variance = fsum((score - mean) ** 2 for score in scores) / max(len(scores), 1)
+        return cls(mean, sqrt(variance), count)
+
+
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """One lane's ordered hits, best first; rank counts from 1.
 
-    `ceiling` is the best score the question could have had in this lane, where the leg knows it (BM25: every term
-    matched, saturated). `exact` are ids that hold a rare identifier or a quoted phrase of the question.
+    `background` says what an ordinary score is, where the leg knows it. `exact` are the ids that hold what the
+    question names: a rare identifier, or a quoted phrase.
     """
 
     lane: str
     hits: tuple[Scored, ...] = ()
-    ceiling: float | None = None
+    background: Background | None = None
     exact: frozenset[str] = frozenset()
 
 

@@ -20,7 +20,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Answered]
         space = r.space("default")
         assert not space.import_lines(memory_lines()).broken
         space.settle()
-        yield ask(space)
+        yield list(ask(space))
 
 
 def lanes(answer: Answered) -> dict[str, int]:

@@ -62,7 +62,7 @@ def everything(text: str) -> list[RenderableType]:
         render.memory_sheet(held),
         render.memory_line(held),
         render.recall(an_answer(text), explain=True),
-        render.beside("before", held),
+        render.beside(held),
         render.marked(Snippet(text, ((0, 1),))),
         render.page(Page((held,), cursor=text)),
         render.neighbors([Neighbor(held, 0.5, 1, text)]),
@@ -112,11 +112,9 @@ def test_a_degraded_answer_says_what_is_missing() -> None:
 
 
 def test_an_expectation_says_where_it_was_lost() -> None:
-    """Stage, rank and reason of the expected memory are shown."""
-    expected = Expectation("m9", "below the cut", "the limit is 10", rank=14)
-    assert "expected m9: below the cut at 14, the limit is 10" in drawn(
-        render.recall(an_answer("x", expected=expected))
-    )
+    """Stage and reason of the expected memory are shown."""
+    expected = Expectation("m9", "below the cut", "it came 14 of 20", rank=14)
+    assert "expected m9: below the cut, it came 14 of 20" in drawn(render.recall(an_answer("x", expected=expected)))
 
 
 def test_lines_fit_their_width() -> None:

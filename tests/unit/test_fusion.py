@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from math import log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ranking.fusion import calibrated, fuse, keep_exact, rrf, singled_out, weighted
-from recollect.ranking.normalise import Background, by_max
+from recollect.ranking.fusion import calibrated, fuse, keep_exact, rrf, weighted
+from recollect.ranking.normalise import by_max
 from recollect.recipes import Fusion, Lane
-from recollect.types import Fused, Ranking, Scored
+from recollect.types import Background, Fused, Ranking, Scored
 
 
-def ranking(lane: str, *hits: tuple[str, float], exact: frozenset[str] = frozenset()) -> Ranking:
-    return Ranking(lane, tuple(Scored(*hit) for hit in hits), exact=exact)
+def ranking(
+    lane: str, *hits: tuple[str, float], background: Background | None = None, exact: frozenset[str] = frozenset()
+) -> Ranking:
+    return Ranking(lane, tuple(Scored(*hit) for hit in hits), background, exact)
 
 
 def scores(fused: list[Fused]) -> dict[str, float]:
@@ -88,41 +91,45 @@ def test_weighted_takes_any_normalisation() -> None:
 def test_calibrated_adds_surprisals() -> None:
     """Words 3 deviations up add 3, meaning 4 deviations up adds 16 / 2, both over ln 100."""
     fused = calibrated(
-        [ranking("words", ("x", 7.0)), ranking("meaning", ("x", 0.6), ("y", 0.4))],
+        [
+            ranking("words", ("x", 7.0), background=Background(1.0, 2.0, 100)),
+            ranking("meaning", ("x", 0.6), ("y", 0.4), background=Background(0.2, 0.1, 100)),
+        ],
         [1.0, 1.0],
         ["exponential", "normal"],
-        [Background(1.0, 2.0, 100), Background(0.2, 0.1, 100)],
     )
     assert scores(fused) == {"x": pytest.approx((3 + 8) / log(100)), "y": pytest.approx(2 / log(100))}
 
 
 def test_calibrated_ignores_the_best_of_a_bad_list() -> None:
     """A list that stands out decides against one whose best is nothing special."""
-    bad = ranking("meaning", ("x", 0.21), ("y", 0.20))
-    good = ranking("words", ("y", 12.0), ("x", 1.0))
-    fused = calibrated(
-        [bad, good], [1, 1], ["normal", "exponential"], [Background(0.2, 0.1, 99), Background(1.0, 2.0, 99)]
-    )
-    assert ids(fused) == ["y", "x"]
+    bad = ranking("meaning", ("x", 0.21), ("y", 0.20), background=Background(0.2, 0.1, 99))
+    good = ranking("words", ("y", 12.0), ("x", 1.0), background=Background(1.0, 2.0, 99))
+    assert ids(calibrated([bad, good], [1, 1], ["normal", "exponential"])) == ["y", "x"]
 
 
 def test_calibrated_without_a_background_is_min_max_and_links_count_as_they_are() -> None:
     """A missing or flat background leaves only the list itself to go by."""
     lanes = [ranking("words", ("x", 4.0), ("y", 2.0)), ranking("links", ("y", 0.5))]
-    assert scores(calibrated(lanes, [1.0, 0.1], ["exponential", None], [None, None])) == {"x": 1.0, "y": 0.05}
-    flat = Background(2.0, 0.0, 9)
-    assert scores(calibrated(lanes[:1], [1.0], ["exponential"], [flat])) == {"x": 1.0, "y": 0.0}
+    assert scores(calibrated(lanes, [1.0, 0.1], ["exponential", None])) == {"x": 1.0, "y": 0.05}
+    flat = replace(lanes[0], background=Background(2.0, 0.0, 9))
+    assert scores(calibrated([flat], [1.0], ["exponential"])) == {"x": 1.0, "y": 0.0}
 
 
 def test_an_exact_match_keeps_its_place_among_a_hundred_alike() -> None:
     """Vectors prefer every other invoice; the one that was asked for by number stays first, and `why` says so."""
     others = [f"invoice-{n}" for n in range(12300, 12400) if n != 12346]
-    meaning = ranking("vector", *((id, 0.9) for id in others), ("invoice-12346", 0.1))
-    wanted = frozenset(["invoice-12346"])
-    words = ranking("keyword", ("invoice-12346", 6.0), *((id, 1.0) for id in others), exact=wanted)
-    fused = calibrated(
-        [meaning, words], [1, 1], ["normal", "exponential"], [Background(0.1, 0.01, 100), Background(1.05, 0.5, 100)]
+    meaning = ranking(
+        "vector", *((id, 0.9) for id in others), ("invoice-12346", 0.1), background=Background(0.1, 0.01, 100)
     )
+    words = ranking(
+        "keyword",
+        ("invoice-12346", 6.0),
+        *((id, 1.0) for id in others),
+        background=Background(1.05, 0.5, 100),
+        exact=frozenset(["invoice-12346"]),
+    )
+    fused = calibrated([meaning, words], [1, 1], ["normal", "exponential"])
     assert fused[0].id == "invoice-12346"
     assert fused[0].score == pytest.approx(sum(part.contribution for part in fused[0].why))
     assert fused[0].why[-1].lane == "exact"
@@ -141,23 +148,15 @@ def test_keeping_exact_hits_loses_nothing(lanes: list[Ranking], exact: frozenset
             assert ids(kept).index(hit.id) <= place
 
 
-def test_singled_out() -> None:
-    """A phrase always counts; an identifier only when few hold it."""
-    matched = {"a": 0b001, "b": 0b011, "c": 0b110, "d": 0b010, "e": 0b010}
-    assert singled_out(matched, identifiers=0b001, phrases=0) == {"a", "b"}
-    assert singled_out(matched, identifiers=0b010, phrases=0) == frozenset()
-    assert singled_out(matched, identifiers=0b010, phrases=0b100) == {"c"}
-
-
 @given(rankings())
 def test_inputs_stay_as_they_were_and_why_adds_up(lanes: list[Ranking]) -> None:
     """Fusion changes no ranking; every score is the sum of its contributions, each naming lane, rank and raw score."""
+    lanes = [replace(lane, background=Background(1.0, 2.0, 50)) for lane in lanes]
     before = deepcopy(lanes)
-    backgrounds = [Background(1.0, 2.0, 50)] * len(lanes)
     for fused in (
         rrf(lanes),
         weighted(lanes, [0.5] * len(lanes)),
-        calibrated(lanes, [1.0] * len(lanes), ["normal"] * len(lanes), backgrounds),
+        calibrated(lanes, [1.0] * len(lanes), ["normal"] * len(lanes)),
     ):
         assert set(ids(fused)) == {hit.id for lane in lanes for hit in lane.hits}
         by_lane = {lane.lane: lane for lane in lanes}
@@ -175,8 +174,11 @@ def test_fuse_does_what_the_recipe_says() -> None:
     assert scores(fuse(Fusion("rrf", digits=4), plain)) == {"y": round(1 / 62 + 1 / 61, 4), "x": 0.0164}
     assert scores(fuse(Fusion("min_max"), lanes)) == {"x": 0.3, "y": 0.6}
     assert scores(fuse(Fusion("min_max", renormalise=True), lanes)) == pytest.approx({"x": 1 / 3, "y": 2 / 3})
-    known = {"keyword": Background(0.0, 2.0, 1000), "vector": Background(0.5, 0.1, 1000)}
-    assert scores(fuse(Fusion("calibrated"), plain, known)) == {
+    known = [
+        (plain[0][0], replace(words, background=Background(0.0, 2.0, 1000))),
+        (plain[1][0], replace(meaning, background=Background(0.5, 0.1, 1000))),
+    ]
+    assert scores(fuse(Fusion("calibrated"), known)) == {
         "y": pytest.approx((1 + 8) / log(1000)),
         "x": pytest.approx(2 / log(1000)),
     }

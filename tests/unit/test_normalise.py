@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ranking.normalise import Background, by_ceiling, by_max, min_max, surprisal, z_score
+from recollect.ranking.normalise import by_ceiling, by_max, min_max, surprisal, z_score
+from recollect.types import Background
 
 scores = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=20)
 backgrounds = st.builds(Background, st.floats(-1, 1), st.floats(0.01, 2), st.integers(1, 10**6))
@@ -42,13 +43,10 @@ def test_z_score() -> None:
     assert z_score([3.0, 3.0]) == [0.0, 0.0]
 
 
-def test_a_background_counts_what_was_not_found_as_zero() -> None:
-    """Two memories with 2.0 among eight: mean 0.5, variance (2 x 1.5^2 + 6 x 0.5^2) / 8 = 0.75."""
-    background = Background.of([2.0, 2.0], count=8)
-    assert background.mean == 0.5
-    assert background.deviation == pytest.approx(0.75**0.5)
-    assert background == Background.of([2.0, 2.0, 0, 0, 0, 0, 0, 0])
-    assert background == Background.from_sums(total=4.0, squares=8.0, count=8)
+def test_a_background_is_the_mean_and_deviation_of_a_sample() -> None:
+    """2, 2 and six times 0: mean 0.5, variance (2 x 1.5^2 + 6 x 0.5^2) / 8 = 0.75, for as many as it stands for."""
+    assert Background.of([2.0, 2.0, 0, 0, 0, 0, 0, 0], count=800) == Background(0.5, pytest.approx(0.75**0.5), 800)
+    assert Background.of([], count=0) == Background(0.0, 0.0, 0)
 
 
 def test_surprisal_of_words_grows_with_z_and_of_meaning_with_its_square() -> None:

@@ -101,7 +101,7 @@ class Rememberer:
     async def nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
         """Links to the three nearest memories there are; none where the search fails (it is made up for later)."""
         try:
-            found = await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)
+            found, _ = await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)
         except RecollectError:
             return ()
         others = [hit for hit in found if hit.id != id and hit.score > 0][:NEAREST]

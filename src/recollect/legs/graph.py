@@ -25,7 +25,7 @@ class GraphLeg:
     async def _seeds(self, question: Question, lane: Lane) -> list[str]:
         where = question.filter_of(lane)
         try:
-            nearest = await question.nearest(where)
+            nearest = (await question.nearest(where)).hits
         except RecollectError:
             nearest = await question.wordiest(where, limit=lane.seeds)
         return [hit.id for hit in nearest[: lane.seeds]]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from recollect.legs.question import Question
 from recollect.ports import WordHits, WordIndex, WordSearch
-from recollect.ranking.fusion import singled_out
 from recollect.recipes import Lane
-from recollect.text.query import QueryWords
 from recollect.types import Ranking
+
+SINGLED_OUT = 3
+"""An identifier that more memories hold does not name one of them: it is a topic."""
 
 
 class KeywordLeg:
@@ -27,11 +30,11 @@ class KeywordLeg:
             context=lane.context,
         )
         found = await self._index.search_words(question.space, search, question.filter_of(lane), limit=question.fanout)
-        return Ranking(lane.name, tuple(found.hits), exact=exact_hits(question.words, found))
+        return Ranking(lane.name, tuple(found.hits), found.background, exact_hits(question.words.phrases, found))
 
 
-def exact_hits(words: QueryWords, found: WordHits) -> frozenset[str]:
-    """The hits that hold what the question names: an identifier that few memories hold, or a quoted phrase."""
-    identifiers = sum(1 << bit for bit, term in enumerate(words.terms) if term.exact)
-    phrases = ((1 << len(words.phrases)) - 1) << len(words.terms)
-    return singled_out(found.matched, identifiers, phrases) if found.matched else frozenset()
+def exact_hits(phrases: Sequence[tuple[str, ...]], found: WordHits) -> frozenset[str]:
+    """The hits that hold what the question names: a quoted phrase, or an identifier that few memories hold."""
+    quoted = {" ".join(phrase) for phrase in phrases}
+    named = [ids for name, ids in found.holders.items() if name in quoted or len(ids) <= SINGLED_OUT]
+    return frozenset().union(*named)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recollect.ports import Term, VectorIndex, WordIndex, WordSearch
+from recollect.ports import Term, VectorHits, VectorIndex, WordIndex, WordSearch
 from recollect.text.query import QueryWords, parse_query
 from recollect.types import Filter, Scored
 
@@ -42,10 +42,10 @@ class Question:
 
         return await self.once("vector", embed)
 
-    async def nearest(self, where: Filter, ef_search: int | None = None) -> Sequence[Scored]:
+    async def nearest(self, where: Filter, ef_search: int | None = None) -> VectorHits:
         """The nearest memories by plain vectors; lanes that look in the same place share one search."""
 
-        async def search() -> Sequence[Scored]:
+        async def search() -> VectorHits:
             return await self.vector_index.search_vectors(
                 self.space, await self.vector(), where, limit=self.fanout, ef_search=ef_search
             )
@@ -59,7 +59,7 @@ class Question:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        return tuple(Term(t.term, t.weight) for t in self.words.terms)
+        return tuple(Term(t.term, t.weight, t.exact) for t in self.words.terms)
 
     def filter_of(self, lane: Lane) -> Filter:
         """The caller's filter, narrowed to the lane's kinds."""

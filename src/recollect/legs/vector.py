@@ -25,10 +25,10 @@ class VectorLeg:
         self._records = records
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
-        hits = await question.nearest(question.filter_of(lane), lane.ef_search)
+        hits, background = await question.nearest(question.filter_of(lane), lane.ef_search)
         if lane.context and hits:
             hits = await self._with_neighbours(question, lane, hits)
-        return Ranking(lane.name, tuple(hits))
+        return Ranking(lane.name, tuple(hits), background)
 
     async def _with_neighbours(self, question: Question, lane: Lane, hits: Sequence[Scored]) -> Sequence[Scored]:
         """The hits and what stands beside them, each scored with its neighbours' vectors blended into its own."""

@@ -14,16 +14,14 @@ A lane that did not return an id adds nothing to it. Ties break by id. The ranki
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from recollect.ranking.normalise import Background, Normalise, Tail, min_max, surprisal
+from recollect.ranking.normalise import Normalise, Tail, min_max, surprisal
 from recollect.types import Contribution, Fused, Leg, Ranking, Why
 
 TAILS: dict[Leg, Tail] = {"keyword": "exponential", "vector": "normal"}
 """How the scores of unrelated memories fall off. Links have no background: their strength is a share already."""
-SINGLED_OUT = 3
-"""An identifier that more memories hold does not name one of them: it is a topic."""
 
 
 class LaneLike(Protocol):
@@ -50,12 +48,8 @@ class FusionLike(Protocol):
     def renormalise(self) -> bool: ...
 
 
-def fuse(
-    fusion: FusionLike,
-    lanes: Sequence[tuple[LaneLike, Ranking]],
-    backgrounds: Mapping[str, Background] | None = None,
-) -> list[Fused]:
-    """The rankings of a recipe's lanes, fused as the recipe says. `backgrounds` are by lane name."""
+def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking]]) -> list[Fused]:
+    """The rankings of a recipe's lanes, fused as the recipe says."""
     rankings = [ranking for _, ranking in lanes]
     weights = [lane.weight for lane, _ in lanes]
     if fusion.renormalise and sum(weights) > 0:
@@ -65,13 +59,10 @@ def fuse(
     elif fusion.method == "min_max":
         fused = weighted(rankings, weights)
     else:
-        tails = [TAILS.get(lane.leg) for lane, _ in lanes]
-        known = backgrounds or {}
-        fused = calibrated(rankings, weights, tails, [known.get(lane.name) for lane, _ in lanes])
+        fused = calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in lanes])
     if fusion.digits is None:
         return fused
-    rounded = [Fused(f.id, round(f.score, fusion.digits), f.why) for f in fused]
-    return sorted(rounded, key=lambda f: (-f.score, f.id))
+    return [Fused(f.id, round(f.score, fusion.digits), f.why) for f in fused]
 
 
 def rrf(rankings: Sequence[Ranking], k: int = 60, weights: Sequence[float] | None = None) -> list[Fused]:
@@ -86,30 +77,25 @@ def weighted(rankings: Sequence[Ranking], weights: Sequence[float], normalise: N
     return _summed(rankings, shares, weights)
 
 
-def calibrated(
-    rankings: Sequence[Ranking],
-    weights: Sequence[float],
-    tails: Sequence[Tail | None],
-    backgrounds: Sequence[Background | None],
-) -> list[Fused]:
+def calibrated(rankings: Sequence[Ranking], weights: Sequence[float], tails: Sequence[Tail | None]) -> list[Fused]:
     """The weighted sum of surprisals; then what holds an exact identifier or phrase keeps its place (`keep_exact`).
 
     A ranking without a tail counts as it is. One with a tail but without a background, or with one that does not
     vary, is min-max normalised: it can then only compare its own hits.
     """
-    shares = []
-    for ranking, tail, background in zip(rankings, tails, backgrounds, strict=True):
-        scores = [hit.score for hit in ranking.hits]
-        if tail is None:
-            shares.append(scores)
-        elif background is None or background.deviation <= 0:
-            shares.append(min_max(scores))
-        else:
-            shares.append(surprisal(scores, background, tail))
-    fused = _summed(rankings, shares, weights)
+    fused = _summed(rankings, [_calibrated(r, tail) for r, tail in zip(rankings, tails, strict=True)], weights)
     for ranking in rankings:
         fused = keep_exact(fused, ranking)
     return fused
+
+
+def _calibrated(ranking: Ranking, tail: Tail | None) -> list[float]:
+    scores = [hit.score for hit in ranking.hits]
+    if tail is None:
+        return scores
+    if ranking.background is None or ranking.background.deviation <= 0:
+        return min_max(scores)
+    return surprisal(scores, ranking.background, tail)
 
 
 def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
@@ -131,22 +117,6 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
             why = Why((*moved.why, Contribution("exact", place + 1, hit.score, lift, lift)))
             order.insert(place, Fused(moved.id, above, why))
     return order
-
-
-def singled_out(matched: Mapping[str, int], identifiers: int, phrases: int) -> frozenset[str]:
-    """The ids that hold a quoted phrase, or an identifier that few hold: a ranking's `exact`.
-
-    `matched` says for each hit which parts of the question it holds, one bit each; `identifiers` and `phrases` are
-    the bits of the parts that are such.
-    """
-    exact = {id for id, bits in matched.items() if bits & phrases}
-    bit = 1
-    while bit <= identifiers:
-        if identifiers & bit:
-            holders = [id for id, bits in matched.items() if bits & bit]
-            exact.update(holders if len(holders) <= SINGLED_OUT else ())
-        bit <<= 1
-    return frozenset(exact)
 
 
 def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weights: Sequence[float]) -> list[Fused]:

@@ -8,40 +8,13 @@ Every function takes scores and returns as many, in the same order, and changes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import fsum, log, sqrt
+from math import log
 from typing import Literal, TypeAlias
+
+from recollect.types import Background
 
 Normalise: TypeAlias = Callable[[Sequence[float]], list[float]]
 Tail: TypeAlias = Literal["exponential", "normal"]
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """How one lane scores memories that have nothing to do with the question.
-
-    Mean and standard deviation over all `count` memories that could have been found, or over a random sample of
-    them. For words, a memory without any word of the question counts as 0.
-    """
-
-    mean: float
-    deviation: float
-    count: int
-
-    @classmethod
-    def of(cls, scores: Sequence[float], count: int | None = None) -> Background:
-        """The background of `count` memories of which `scores` are those that are not 0."""
-        total = max(len(scores) if count is None else count, 1)
-        mean = fsum(scores) / total
-        spread = fsum((score - mean) ** 2 for score in scores) + (total - min(len(scores), total)) * mean**2
-        return cls(mean, sqrt(spread / total), total)
-
-    @classmethod
-    def from_sums(cls, total: float, squares: float, count: int) -> Background:
-        """From the sum of all scores and of their squares, which a store can add up while it ranks."""
-        count = max(count, 1)
-        mean = total / count
-        return cls(mean, sqrt(max(squares / count - mean**2, 0.0)), count)
 
 
 def min_max(scores: Sequence[float]) -> list[float]:
@@ -81,7 +54,7 @@ def z_score(scores: Sequence[float], background: Background | None = None) -> li
     >>> z_score([3.0, 1.0])
     [1.0, -1.0]
     """
-    known = background or Background.of(scores)
+    known = background or Background.of(scores, len(scores))
     if known.deviation <= 0:
         return [0.0] * len(scores)
     return [(score - known.mean) / known.deviation for score in scores]

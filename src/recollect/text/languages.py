@@ -149,7 +149,8 @@ def _speakers() -> dict[str, tuple[str, ...]]:
     languages: dict[str, tuple[str, ...]] = {}
     for language, words in STOP_WORDS.items():
         for word in words:
-            languages[word] = (*languages.get(word, ()), language)
+            if len(word) > 1 or not word.isascii():  # x, y, a and i are as often symbols as words
+                languages[word] = (*languages.get(word, ()), language)
     return languages
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -64,7 +64,7 @@ QUESTIONS = (
         "German",
         "Wann werden die Hütten beliefert?",
         "seilbahn",
-        "The same in German, in the same memory: nobody has to say which language it is.",
+        "The same in German, in the same space: nobody has to say which language it is.",
     ),
     Question(
         "Conversation",
@@ -108,9 +108,10 @@ def memory_lines() -> list[str]:
     return files(__package__).joinpath("demo_memories.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-def ask(space: Space) -> list[Answered]:
-    """All questions of the demo."""
-    return [Answered(q, space.recall(q.text, limit=HITS, **q.options)) for q in QUESTIONS]
+def ask(space: Space) -> Iterator[Answered]:
+    """All questions of the demo, one by one."""
+    for question in QUESTIONS:
+        yield Answered(question, space.recall(question.text, limit=HITS, **question.options))
 
 
 def demo(
@@ -129,7 +130,7 @@ def demo(
         here.settle()
         held = here.stats()
         if as_json:
-            print_json({"store": url, "imported": imported, "memories": held.memories, "questions": ask(here)})
+            print_json({"store": url, "imported": imported, "memories": held.memories, "questions": list(ask(here))})
             return
         out = console()
         out.print(render_demo.opening(url, held, imported))

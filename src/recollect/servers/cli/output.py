@@ -59,14 +59,14 @@ def console(file: TextIO | None = None) -> Console:
     return made
 
 
-def progress() -> Progress:
+def progress(*, of_bytes: bool = False) -> Progress:
     """A progress display on standard error, silent unless that is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(complete_style="cyan", finished_style="cyan"),
-        MofNCompleteColumn(),
+        DownloadColumn() if of_bytes else MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console(sys.stderr),
         transient=True,

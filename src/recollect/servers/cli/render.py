@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LEG_STYLES = {"vector": "cyan", "keyword": "green", "graph": "magenta"}
 MARK = "bold yellow"
-QUIET = "bright_black"
+QUIET = "dim"
 WARNING = "yellow"
 
 _CONTROL = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
@@ -110,11 +110,11 @@ def degraded(answer: Recall) -> Iterable[Text]:
 
 def hit_block(rank: int, hit: Hit, legs: Mapping[str, str], *, explain: bool = False) -> RenderableType:
     """Rank and score on the left; on the right the snippet between its neighbours, what it is, and why."""
-    body: list[RenderableType] = [beside("before", memory) for memory in hit.before]
+    body: list[RenderableType] = [beside(memory) for memory in hit.before]
     if hit.memory.title:
         body.append(Text(one_line(hit.memory.title), style="bold"))
     body.append(marked(hit.snippet))
-    body += [beside("after", memory) for memory in hit.after]
+    body += [beside(memory) for memory in hit.after]
     body.append(contribution_table(hit.why, legs) if explain else reason(hit.why, legs))
     body += [memory_line(hit.memory), Text(visible(hit.memory.id), style=QUIET), Text()]
     return hit_grid([(Text(str(rank), style="bold"), Text(f"{hit.score:.4f}"), Group(*body))])
@@ -131,9 +131,9 @@ def hit_grid(rows: Iterable[tuple[Text, Text, RenderableType]]) -> Table:
     return grid
 
 
-def beside(side: str, memory: Memory) -> Text:
+def beside(memory: Memory) -> Text:
     """A neighbour of a hit in its thread, on one line."""
-    return Text(f"{side:>6}  {one_line(memory.text)}", style=QUIET, overflow="ellipsis", no_wrap=True)
+    return Text(f"| {one_line(memory.text)}", style=QUIET, overflow="ellipsis", no_wrap=True)
 
 
 def contribution_table(why: Iterable[Contribution], legs: Mapping[str, str]) -> Table:
@@ -168,8 +168,6 @@ def lane_table(lanes: Sequence[LaneReport]) -> Table:
 def expectation(expected: Expectation, legs: Mapping[str, str]) -> RenderableType:
     """Where an expected memory got to."""
     line = Text.assemble(("expected ", "bold"), (visible(expected.id), QUIET), ": ", (expected.stage, "bold"))
-    if expected.rank is not None:
-        line.append(f" at {expected.rank}")
     if expected.reason:
         line.append(f", {one_line(expected.reason)}")
     return Padding(Group(line, reason(expected.why, legs)) if expected.why else line, (0, 0, 1, 0))
@@ -229,7 +227,10 @@ def page(listed: Page) -> RenderableType:
     if not listed.memories:
         return Text("no memories")
     table = plain_table("id", "kind", "text")
-    table.columns[2].no_wrap, table.columns[2].overflow = True, "ellipsis"
+    table.expand = True
+    for column in table.columns:
+        column.no_wrap = True
+    table.columns[2].ratio = 1
     for memory in listed.memories:
         shown = f"{memory.title}: {memory.text}" if memory.title else memory.text
         table.add_row(

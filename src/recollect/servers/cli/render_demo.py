@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from recollect.servers.cli.render import QUIET, beside, count, degraded, hit_grid, marked, reason, visible
+from recollect.servers.cli.render import LEG_STYLES, QUIET, beside, count, degraded, hit_grid, marked, reason, visible
 from recollect.types import Hit, Recall, SpaceStats
 
 if TYPE_CHECKING:
@@ -29,7 +29,16 @@ def opening(url: str, held: SpaceStats, imported: Imported) -> RenderableType:
         Text.assemble(("recollect demo", ACCENT), f"  {loaded}, ", (news, QUIET)),
         Text(visible(url), style=QUIET, overflow="fold"),
         "",
+        legend(),
+        "",
     )
+
+
+def legend() -> Text:
+    """How to read the line under each hit."""
+    meanings = {"vector": "meaning", "keyword": "words", "graph": "links"}
+    lanes = Text(", ").join(Text.assemble((lane, LEG_STYLES[lane]), f" by {says}") for lane, says in meanings.items())
+    return Text.assemble("Under each hit: which lanes found it (", lanes, "), #rank, +share.")
 
 
 def answer(number: int, total: int, question: Question, recall: Recall) -> RenderableType:
@@ -59,10 +68,10 @@ def hits(recall: Recall) -> RenderableType:
 def hit_lines(hit: Hit, *, with_neighbours: bool) -> Iterable[Text]:
     """The snippet; for the best hit between its thread neighbours."""
     if with_neighbours:
-        yield from (beside("before", memory) for memory in hit.before)
+        yield from (beside(memory) for memory in hit.before)
     yield marked(hit.snippet)
     if with_neighbours:
-        yield from (beside("after", memory) for memory in hit.after)
+        yield from (beside(memory) for memory in hit.after)
 
 
 def closing(url: str, space: str) -> RenderableType:

@@ -32,7 +32,7 @@ def import_(
     """
     from recollect.servers.cli import render
 
-    with _read(file) as (stream, size), open_store(store, embedder) as r, progress() as bar:
+    with _read(file) as (stream, size), open_store(store, embedder) as r, progress(of_bytes=True) as bar:
         task = bar.add_task("importing", total=size)
         lines = _lines(stream, lambda read: bar.advance(task, read))
         imported = r.space(space).import_lines(

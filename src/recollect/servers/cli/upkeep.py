@@ -17,7 +17,8 @@ def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: 
 
     with open_store(store, embedder) as r:
         diagnosis = r.doctor()
-    show(diagnosis, render.diagnosis, as_json=as_json)
+    document = {"ok": diagnosis.ok, "checks": diagnosis.checks}
+    show(document, lambda _: render.diagnosis(diagnosis), as_json=as_json)
     if not diagnosis.ok:
         raise typer.Exit(1)
 

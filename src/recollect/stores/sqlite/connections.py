@@ -7,6 +7,7 @@ loop. Several processes may share the file: a read sees whatever was committed w
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -102,7 +103,10 @@ class Connections:
         self._idle.append(db)
 
     def _open_file(self) -> apsw.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        folder = self.path.parent
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
+        folder.mkdir(parents=True, exist_ok=True)
         migrations.inspect(self.path)
         db = self._connect(_WRITER, cache_mib=64)
         try:

@@ -58,7 +58,11 @@ def inspect(path: Path) -> None:
 def prepare(db: apsw.Connection, path: Path) -> None:
     """Make a file that `inspect` let through a store of the newest version."""
     _stamp(db, path)
-    db.pragma("journal_mode", "wal")
+    if db.pragma("journal_mode", "wal") != "wal":
+        raise BackendError(
+            f"{path} is on a file system where processes cannot share memory: put the store on a local disk.",
+            backend="sqlite",
+        )
     migrate(db, path, read("schema.sql"), shipped())
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from recollect.ports import Beside, Reached, WordHits, WordSearch
+from recollect.ports import Beside, Reached, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import graph, records, text_indexes, words, writes
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
@@ -128,12 +128,12 @@ class SqliteStore:
 
     async def search_vectors(
         self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
-    ) -> Sequence[Scored]:
-        def work(db: apsw.Connection, number: int) -> Sequence[Scored]:
+    ) -> VectorHits:
+        def work(db: apsw.Connection, number: int) -> VectorHits:
             generation = records.generation(db)
             if generation is None or number == NOWHERE:
-                return []
-            return self._vectors.search(db, number, generation[0], vector, where, limit, ef_search)
+                return VectorHits([])
+            return VectorHits(self._vectors.search(db, number, generation[0], vector, where, limit, ef_search))
 
         return await self._read(space, work)
 

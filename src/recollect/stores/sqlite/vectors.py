@@ -85,20 +85,21 @@ class VectorSearch:
         where = where if where.now else replace(where, now=datetime.now(UTC))
         view = self._views.caught_up(db, space, generation, len(question))
         if view is None:
-            return _visible(db, space, where, _scanned(db, space, generation, question, where, limit))
+            found = _scanned(db, space, generation, question, where, limit)
+            return _visible(db, space, where, found, limit)
         expansion = max(_EFFORT * limit, ef_search or 0)
         for slack in _SLACKS if is_open(where) else ():
             found = view.nearest(question, max(slack * limit, _FEWEST), expansion)
-            hits = _visible(db, space, where, found)
-            if len(hits) >= limit or len(found.rows) == view.total:
-                return hits[:limit]
+            hits = _visible(db, space, where, found, limit)
+            if len(hits) == limit or len(found.rows) == view.total:
+                return hits
         count = max(_SLACKS[0] * limit, _FEWEST)
         for allowed in self._allowed.attempts(db, space, where):
             found = view.nearest_among(question, count, expansion, allowed)
-            hits = _visible(db, space, where, found)
-            if len(hits) >= limit or len(hits) == len(found.rows) < count:
+            hits = _visible(db, space, where, found, limit)
+            if len(hits) == limit or len(hits) == len(found.rows):
                 break
-        return hits[:limit]
+        return hits
 
     def fetch(self, db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of these memories; those that have none are left out."""
@@ -147,18 +148,25 @@ class _AllowedRows:
         yield rows
 
 
-def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates) -> list[Scored]:
-    """Those candidates that pass the filter in this snapshot, best first, ties by id."""
+def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, limit: int) -> list[Scored]:
+    """The best candidates that pass the filter in this snapshot, best first, ties by id."""
     condition, values = where_clause(space, where)
     sql = (
         "SELECT m.row, m.id FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value "  # noqa: S608 (values are parameters)
         f"WHERE {condition}"
     )
-    rows = found.rows.tolist()
-    ids = dict(db.execute(sql, [as_json(rows), *values]))
-    scores = np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(_DIGITS).tolist()
-    hits = [Scored(ids[row], score) for row, score in zip(rows, scores, strict=True) if row in ids]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+    scores = np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(_DIGITS)
+    order = np.argsort(-scores)
+    hits: list[Scored] = []
+    # Most often all of the first pass; looking up the others as well would take as long as finding them.
+    first = limit + limit // 4
+    for part in (order[:first], order[first:]):
+        if len(hits) >= limit:
+            break
+        rows = found.rows[part].tolist()
+        ids = dict(db.execute(sql, [as_json(rows), *values]))
+        hits += [Scored(ids[row], score) for row, score in zip(rows, scores[part].tolist(), strict=True) if row in ids]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
 def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from math import log
+from math import fsum, log, sqrt
 from typing import Final
 from weakref import WeakKeyDictionary, proxy
 
@@ -22,7 +22,7 @@ import apsw
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
 from recollect.stores.sqlite.queries import load
-from recollect.types import Filter, Scored
+from recollect.types import Background, Filter, Scored
 
 K1: Final = 1.2
 """How soon repetition stops counting; FTS5's own constant."""
@@ -38,8 +38,8 @@ PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
 MOST_PARTS: Final = 200
 """SQLite joins at most 500 SELECTs in one statement."""
-MOST_BITS: Final = 62
-"""Parts that can be reported as matched: SQLite's integers have 63 bits and a sign."""
+MOST_HOLDERS: Final = 1_000
+"""Memories that are looked at to see which hits hold a name or a phrase; what more hold is no name."""
 MOST_COUNTS: Final = 10_000
 """Counts that a connection keeps in memory."""
 FTS5_LEAST_IDF: Final = 1e-6
@@ -56,8 +56,7 @@ class Part:
     expression: str
     rows: int
     worth: float
-    """This space's idf times the term's own weight."""
-    bit: int
+    """This space's idf times the term's own weight: what one occurrence in a memory of average length scores."""
 
 
 def register(db: apsw.Connection) -> None:
@@ -131,26 +130,31 @@ def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
     return quoted if context else "{title text} : " + quoted
 
 
-def weigh(counts: Frequencies, space: int, search: WordSearch) -> tuple[list[Part], float]:
-    """The question's parts that this space holds, and the best score that the question could have.
-
-    A term that the space does not hold raises that best score: a question whose rare word is not here is answered
-    weakly. A phrase that is not here does not, for its terms may well be.
-    """
+def weigh(counts: Frequencies, space: int, search: WordSearch) -> list[Part]:
+    """The question's parts that this space holds."""
     size = counts.space_size(space)
-    parts: list[Part] = []
-    best = 0.0
-    for bit, term in enumerate(search.terms):
-        part = _part(counts, size, expression(space, [term.term], context=search.context), term.weight, bit)
-        best += part.worth * (K1 + 1)
-        parts.append(part)
-    for bit, phrase in enumerate(search.phrases, start=len(search.terms)):
-        singles = [expression(space, [term], context=search.context) for term in phrase]
+    weighted = [([term.term], term.weight) for term in search.terms]
+    for phrase in search.phrases:
+        singles = (expression(space, [term], context=search.context) for term in phrase)
         if min(map(counts.matching, singles), default=0) <= PHRASE_BUDGET:
-            part = _part(counts, size, expression(space, phrase, context=search.context), 1.0, bit)
-            best += part.worth * (K1 + 1) if part.rows else 0.0
-            parts.append(part)
-    return [part for part in parts if part.rows], best
+            weighted.append((list(phrase), 1.0))
+    parts = []
+    for terms, weight in weighted:
+        wanted = expression(space, terms, context=search.context)
+        if rows := counts.matching(wanted):
+            parts.append(Part(wanted, rows, idf(size, rows) * weight))
+    return parts
+
+
+def background(parts: Sequence[Part], size: int) -> Background:
+    """How the parts score the whole space, from how many memories hold each: as if each part stood in a memory, once
+    and at average length, or did not, whatever the others do. Scoring every memory would tell it better, and take
+    longer than the search itself.
+    """
+    shares = [(min(part.rows / max(size, 1), 1.0), part.worth) for part in parts]
+    mean = fsum(share * worth for share, worth in shares)
+    variance = fsum(share * (1 - share) * worth**2 for share, worth in shares)
+    return Background(mean, sqrt(variance), size)
 
 
 def choose(parts: Sequence[Part], budget: int) -> list[Part]:
@@ -166,47 +170,47 @@ def choose(parts: Sequence[Part], budget: int) -> list[Part]:
 
 
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
-    """The memories with the best BM25, ties by id, and which parts of the question each one's own words hold."""
+    """The memories with the best BM25, ties by id."""
     counts = _frequencies[db]
     counts.catch_up()
-    parts, ceiling = weigh(counts, space, search)
+    parts = weigh(counts, space, search)
     visible = partial(_visible, db, *where_clause(space, where))
     chosen = choose(parts, BUDGET)
     hits = _best(_score(db, counts, chosen), visible, limit)
     if len(hits) < limit and len(chosen) < len(parts) and not is_open(where):
         hits = _best(_score(db, counts, choose(parts, WIDE_BUDGET), rows_query(space, where)), visible, limit)
-    return WordHits([hit for hit, _ in hits], ceiling, {hit.id: bits for hit, bits in hits})
+    found = WordHits(hits, background(parts, counts.space_size(space)))
+    return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
 
 def _score(
     db: apsw.Connection, counts: Frequencies, parts: Sequence[Part], allowed: tuple[str, list[object]] | None = None
-) -> Iterator[tuple[int, float, int]]:
-    """Every row, or every row that a query allows, that matches a part as (row, score, bits), best first."""
+) -> Iterator[tuple[int, float]]:
+    """Every row, or every row that a query allows, that matches a part, with its score, best first."""
     if not parts:
         return iter(())
     rows, parameters = allowed or ("", [])
     total = counts.indexed_rows(parts[0].expression)
     for part in parts:
-        factor = part.worth / fts5_idf(total, part.rows)
-        parameters += [TITLE, TEXT, CONTEXT, factor, part.bit, part.expression]
+        parameters += [TITLE, TEXT, CONTEXT, part.worth / fts5_idf(total, part.rows), part.expression]
     each = Q["score_allowed_part"] if allowed else Q["score_part"]
     scored = Q["score_rows"].format(parts=" UNION ALL ".join([each] * len(parts)))
     return db.execute(Q["allowed"].format(rows=rows) + scored if allowed else scored, parameters)
 
 
 def _best(
-    scored: Iterator[tuple[int, float, int]], visible: Callable[[Sequence[int]], dict[int, str]], limit: int
-) -> list[tuple[Scored, int]]:
-    """The best rows that pass the filter, with their bits. Filtering in order looks at no more rows than it must."""
-    found: list[tuple[Scored, int]] = []
+    scored: Iterator[tuple[int, float]], visible: Callable[[Sequence[int]], dict[int, str]], limit: int
+) -> list[Scored]:
+    """The best rows that pass the filter. Filtering in order looks at no more rows than it must."""
+    found: list[Scored] = []
     take = limit + 20  # most often nothing is filtered out, and few scores are equal
     while chunk := list(islice(scored, take)):
-        ids = visible([row for row, _, _ in chunk])
-        found += [(Scored(ids[row], points), bits) for row, points, bits in chunk if row in ids]
-        if len(found) >= limit and chunk[-1][1] < found[limit - 1][0].score:
+        ids = visible([row for row, _ in chunk])
+        found += [Scored(ids[row], points) for row, points in chunk if row in ids]
+        if len(found) >= limit and chunk[-1][1] < found[limit - 1].score:
             break
         take *= 2
-    found.sort(key=lambda hit: (-hit[0].score, hit[0].id))
+    found.sort(key=lambda hit: (-hit.score, hit.id))
     return found[:limit]
 
 
@@ -215,6 +219,14 @@ def _visible(db: apsw.Connection, condition: str, values: Sequence[object], rows
     return dict(db.execute(Q["visible"].format(where=condition), (json.dumps(rows), *values)))
 
 
-def _part(counts: Frequencies, size: int, expression: str, weight: float, bit: int) -> Part:
-    rows = counts.matching(expression)
-    return Part(expression, rows, idf(size, rows) * weight, 1 << bit if bit < MOST_BITS else 0)
+def _holders(
+    db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]
+) -> dict[str, frozenset[str]]:
+    """Which hits hold, in their own words, each term that names one thing and each phrase."""
+    named = [(term.term,) for term in search.terms if term.names] + list(search.phrases)
+    wanted = {hit.id for hit in hits}
+    found: dict[str, frozenset[str]] = {}
+    for terms in named:
+        rows = db.execute(Q["holders"], (expression(space, terms, context=False), MOST_HOLDERS))
+        found[" ".join(terms)] = frozenset(wanted.intersection(id for (id,) in rows))
+    return found

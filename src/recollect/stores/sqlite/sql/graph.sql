@@ -1,4 +1,5 @@
--- Links between memories, by their rows. About `+?1` and CROSS JOIN see records.sql.
+-- Links between memories, by their rows. About `+?1` and CROSS JOIN see records.sql. `INDEXED BY`, because SQLite
+-- would rather read all links of a space along the primary key.
 
 -- name: put_edge
 -- A link; the same ends and relation again replace its strength.
@@ -19,18 +20,20 @@ DELETE FROM edges WHERE space = +?1 AND source IN (SELECT value FROM json_each(?
 
 -- name: delete_to
 -- Links that end at these rows.
-DELETE FROM edges WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2))
+DELETE FROM edges INDEXED BY edges_by_target WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2))
 
 -- name: links_of
 -- A row's strongest links in either direction.
 SELECT ?2, other, relation, strength
 FROM (
     SELECT * FROM (
-        SELECT target AS other, relation, strength FROM edges WHERE space = +?1 AND source = ?2
+        SELECT target AS other, relation, strength FROM edges INDEXED BY edges_by_source
+        WHERE space = +?1 AND source = ?2
         ORDER BY strength DESC, target DESC LIMIT ?3)
     UNION ALL
     SELECT * FROM (
-        SELECT source AS other, relation, strength FROM edges WHERE space = +?1 AND target = ?2
+        SELECT source AS other, relation, strength FROM edges INDEXED BY edges_by_target
+        WHERE space = +?1 AND target = ?2
         ORDER BY strength DESC, source DESC LIMIT ?3)
 )
 
@@ -55,7 +58,7 @@ FROM (
     SELECT source, target, relation, strength FROM edges
     WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2))
     UNION
-    SELECT source, target, relation, strength FROM edges
+    SELECT source, target, relation, strength FROM edges INDEXED BY edges_by_target
     WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2))
 ) AS e
 CROSS JOIN memories AS a ON a.row = e.source

@@ -16,8 +16,9 @@ CREATE TABLE clock (
 INSERT INTO clock (one, seq) VALUES (1, 0);
 
 CREATE TABLE spaces (
-    number INTEGER PRIMARY KEY,
-    name   TEXT NOT NULL UNIQUE
+    number   INTEGER PRIMARY KEY,
+    name     TEXT NOT NULL UNIQUE,
+    memories INTEGER NOT NULL DEFAULT 0       -- how many, kept by the two triggers below
 ) STRICT;
 
 -- Which model made the vectors.
@@ -60,8 +61,16 @@ CREATE TABLE memories (
 CREATE INDEX memories_by_thread ON memories (space, thread, place) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);
 CREATE INDEX memories_by_source ON memories (space, source);
-CREATE INDEX memories_pending ON memories (space, embedding) WHERE embedding <> 'ready';
-CREATE INDEX memories_unlinked ON memories (space, linked) WHERE linked = 0;
+CREATE INDEX memories_pending ON memories (space) WHERE embedding <> 'ready';
+CREATE INDEX memories_unlinked ON memories (space) WHERE linked = 0;
+
+CREATE TRIGGER count_remembered AFTER INSERT ON memories BEGIN
+    UPDATE spaces SET memories = memories + 1 WHERE number = new.space;
+END;
+
+CREATE TRIGGER count_forgotten AFTER DELETE ON memories BEGIN
+    UPDATE spaces SET memories = memories - 1 WHERE number = old.space;
+END;
 
 CREATE TABLE tags (
     space INTEGER NOT NULL,
@@ -98,7 +107,9 @@ CREATE TABLE edges (
     PRIMARY KEY (space, source, target, relation)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX edges_by_target ON edges (space, target, source);
+-- Strongest first from either end, so that a walk reads no more links of a hub than it follows.
+CREATE INDEX edges_by_source ON edges (space, source, strength);
+CREATE INDEX edges_by_target ON edges (space, target, strength);
 
 -- The analyzer's terms, each prefixed by its space ("7:invoice"), so that a term's postings, and with them its
 -- document frequency, never mix two spaces. `context` holds the terms of the thread neighbours.
@@ -107,5 +118,3 @@ CREATE VIRTUAL TABLE words USING fts5 (
     content = '', contentless_delete = 1,
     tokenize = "ascii tokenchars '!#$%&''*+,-./:;<=>?@[\]^_`{|}~'"
 );
-
-CREATE VIRTUAL TABLE word_frequencies USING fts5vocab (words, 'row');

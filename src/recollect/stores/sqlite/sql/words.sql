@@ -40,7 +40,7 @@ SELECT coalesce(max(seq), 0) FROM clock;
 
 -- name: space_size
 -- How many memories a space holds.
-SELECT count(*) FROM memories WHERE space = ?;
+SELECT coalesce((SELECT memories FROM spaces WHERE number = ?), 0);
 
 -- name: matching
 -- How many rows match an expression: the document frequency that bm25() uses.
@@ -51,18 +51,20 @@ SELECT count(*) FROM words WHERE words MATCH ?;
 SELECT row_count(words) FROM words WHERE words MATCH ? LIMIT 1;
 
 -- name: score_part
--- One term or phrase: its share of the score, and its bit where the memory's own words hold it.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score, iif(bm25(words, 1, 1, 0) < 0, ?, 0) AS bits
-FROM words WHERE words MATCH ?
+-- One term or phrase: its share of the score.
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?
 
 -- name: score_allowed_part
 -- The same for rows of `allowed` only; the plus makes SQLite walk the matches instead of looking each row up.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score, iif(bm25(words, 1, 1, 0) < 0, ?, 0) AS bits
-FROM words WHERE words MATCH ? AND +rowid IN (SELECT row FROM allowed)
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ? AND +rowid IN (SELECT row FROM allowed)
 
 -- name: score_rows
 -- All parts together, best first. The limit keeps bm25() inside its own SELECT, the only place where it works.
-SELECT row, sum(score) AS score, sum(bits) FROM ({parts} LIMIT -1) GROUP BY row ORDER BY score DESC, row;
+SELECT row, sum(score) AS score FROM ({parts} LIMIT -1) GROUP BY row ORDER BY score DESC, row;
+
+-- name: holders
+-- The memories that match, in the order of their rows.
+SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid WHERE words MATCH ? LIMIT ?;
 
 -- name: allowed
 -- The rows that pass a filter, before the rest of a statement.

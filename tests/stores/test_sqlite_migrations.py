@@ -1,0 +1,97 @@
+"""Schema versions: a migrated file equals a fresh one, and a migration happens once or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from recollect.errors import SchemaOutdated
+from recollect.stores.sqlite import migrations
+from recollect.stores.sqlite.queries import load, read
+
+BASELINES = Path(__file__).parent / "schemas"
+"""`NNN.sql`: the schema of an earlier version, kept when `schema.sql` goes on to the next."""
+PATH = Path("memory.db")
+V1 = "CREATE TABLE things (name TEXT NOT NULL) STRICT;"
+V3 = "CREATE TABLE things (name TEXT NOT NULL, colour TEXT) STRICT; CREATE INDEX by_colour ON things (colour);"
+COLUMNS = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)'
+STEPS = {2: "ALTER TABLE things ADD COLUMN colour TEXT;", 3: "CREATE INDEX by_colour ON things (colour);"}
+
+
+def database(schema: str, steps: dict[int, str]) -> apsw.Connection:
+    db = apsw.Connection(":memory:")
+    migrations.migrate(db, PATH, schema, steps)
+    return db
+
+
+def shape(db: apsw.Connection) -> object:
+    """All that makes up a schema, apart from how its SQL was typed."""
+    objects = db.execute("SELECT type, name, tbl_name FROM sqlite_schema ORDER BY 1, 2").fetchall()
+    tables = {name: db.execute(COLUMNS, (name,)).fetchall() for kind, name, _ in objects if kind == "table"}
+    indexes = {
+        name: db.execute('SELECT name, "desc", coll FROM pragma_index_xinfo(?)', (name,)).fetchall()
+        for kind, name, _ in objects
+        if kind == "index"
+    }
+    return objects, tables, indexes
+
+
+def test_every_shipped_version_migrates_to_the_schema() -> None:
+    """From each version that ever was, the migrations lead to what a new file gets."""
+    shipped = dict(migrations.shipped())
+    newest = migrations.newest(shipped)
+    assert sorted(shipped) == list(range(2, newest + 1))
+    fresh = shape(database(read("schema.sql"), shipped))
+    for version in range(1, newest):
+        old = database((BASELINES / f"{version:03}.sql").read_text(), {})
+        old.pragma("user_version", version)
+        migrations.migrate(old, PATH, read("schema.sql"), shipped)
+        assert shape(old) == fresh
+
+
+def test_a_migrated_file_equals_a_fresh_one() -> None:
+    """Steps are applied in order from the file's own version on, and what it holds is kept."""
+    old = database(V1, {})
+    old.execute("INSERT INTO things VALUES ('umbrella')")
+    migrations.migrate(old, PATH, V3, STEPS)
+    fresh = database(V3, STEPS)
+    assert shape(old) == shape(fresh)
+    assert old.pragma("user_version") == fresh.pragma("user_version") == 3
+    assert old.execute("SELECT name FROM things").fetchall() == [("umbrella",)]
+
+
+def test_a_file_in_between_takes_the_rest() -> None:
+    """A file of version 2 is not taken through step 2 again."""
+    db = database(V1, {})
+    migrations.migrate(db, PATH, V3, {2: STEPS[2]})
+    migrations.migrate(db, PATH, V3, STEPS)
+    migrations.migrate(db, PATH, V3, STEPS)
+    assert shape(db) == shape(database(V3, STEPS))
+
+
+def test_a_failing_migration_changes_nothing() -> None:
+    """All steps are one transaction."""
+    db = database(V1, {})
+    before = shape(db)
+    with pytest.raises(apsw.SQLError):
+        migrations.migrate(db, PATH, V3, {2: STEPS[2], 3: "CREATE INDEX by_size ON things (size);"})
+    assert shape(db) == before
+    assert db.pragma("user_version") == 1
+
+
+def test_a_newer_file_is_refused() -> None:
+    """A file of a later version is not taken back."""
+    with pytest.raises(SchemaOutdated, match="version 3"):
+        migrations.migrate(database(V3, STEPS), PATH, V1, {})
+
+
+@pytest.mark.parametrize("name", ["records.sql", "graph.sql", "words.sql", "vectors.sql"])
+def test_every_statement_is_described(name: str) -> None:
+    """Each named statement has a name of its own and a line that says what it is for."""
+    blocks = read(name).split("-- name: ")[1:]
+    names = [block.split("\n", 1)[0] for block in blocks]
+    assert len(set(names)) == len(names) == len(load(name))
+    assert all(block.split("\n")[1].startswith("-- ") for block in blocks)
+    assert all(statement and "--" not in statement.split("\n")[0] for statement in load(name).values())

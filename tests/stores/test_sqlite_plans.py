@@ -1,0 +1,115 @@
+"""How SQLite goes about the store's hot statements: through an index, whatever the filter."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import apsw
+import pytest
+
+from recollect.stores.sqlite.filters import rows_query, where_clause
+from recollect.stores.sqlite.queries import load, read
+from recollect.types import Filter
+
+RECORDS, GRAPH = load("records.sql"), load("graph.sql")
+NOW = datetime(2024, 5, 3, tzinfo=UTC)
+FILTERS = {
+    "none": Filter(now=NOW),
+    "kinds": Filter(kinds=("a", "b"), now=NOW),
+    "namespaces": Filter(namespaces=("a", "b"), now=NOW),
+    "tags": Filter(tags=("a", "b"), now=NOW),
+    "source": Filter(source_prefix="a", now=NOW),
+    "thread": Filter(thread="a", now=NOW),
+    "times": Filter(since=NOW, until=NOW, now=NOW),
+    "all": Filter(("a",), ("b",), ("c",), "d", "e", NOW, NOW, 0.5, now=NOW),
+}
+
+
+@pytest.fixture(scope="module")
+def db() -> apsw.Connection:
+    db = apsw.Connection(":memory:")
+    db.execute(read("schema.sql"))
+    return db
+
+
+def plan(db: apsw.Connection, sql: str) -> list[str]:
+    """What SQLite does, step by step."""
+    parameters = set(re.findall(r"\?\d", sql)) or re.findall(r"\?", sql)
+    return [detail for _, _, _, detail in db.execute(f"EXPLAIN QUERY PLAN {sql}", (None,) * len(parameters))]
+
+
+@pytest.mark.parametrize(
+    ("statement", "step"),
+    [
+        ("memories", "SEARCH m USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),
+        ("row_numbers", "SEARCH m USING COVERING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),
+        ("ids_by_hash", "SEARCH m USING INDEX sqlite_autoindex_memories_2 (space=? AND hash=?)"),
+        ("last_place", "SEARCH memories USING COVERING INDEX memories_by_thread (space=? AND thread=?)"),
+        ("beside", "SEARCH n USING INDEX memories_by_thread (space=? AND thread=? AND place<?)"),
+        ("beside", "SEARCH n USING INDEX memories_by_thread (space=? AND thread=? AND place>?)"),
+        ("pending", "SEARCH memories USING INDEX memories_pending (space=?)"),
+        ("unlinked", "SEARCH memories USING INDEX memories_unlinked (space=?)"),
+        ("delete_memories", "SEARCH memories USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("delete_tags", "SEARCH tags USING PRIMARY KEY (space=? AND tag=? AND row=?)"),
+    ],
+)
+def test_records(db: apsw.Connection, statement: str, step: str) -> None:
+    """Looking memories up takes the index made for it; no table is read through."""
+    steps = plan(db, RECORDS[statement])
+    assert step in steps
+    assert not [found for found in steps if found in ("SCAN memories", "SCAN m", "SCAN n", "SCAN tags")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "steps"),
+    [
+        ("links_of", ["COVERING INDEX edges_by_source (space=? AND source=?)", "COVERING INDEX edges_by_target"]),
+        ("edges_after", ["PRIMARY KEY (space=? AND (source,target,relation)>(?,?,?))"]),
+        ("edges_of", ["(space=? AND source=?)", "INDEX edges_by_target (space=? AND target=?)"]),
+        ("delete_from", ["(space=? AND source=?)"]),
+        ("delete_to", ["INDEX edges_by_target (space=? AND target=?)"]),
+    ],
+)
+def test_links(db: apsw.Connection, statement: str, steps: list[str]) -> None:
+    """Links are found from either end through an index."""
+    found = plan(db, GRAPH[statement])
+    assert all(any(step in detail for detail in found) for step in steps), found
+
+
+@pytest.mark.parametrize("sql", [GRAPH["links_of"], RECORDS["beside"], RECORDS["pending"], RECORDS["unlinked"]])
+def test_what_is_limited_is_not_sorted(db: apsw.Connection, sql: str) -> None:
+    """The first few of many are read in their order, so that the many cost nothing."""
+    assert "USE TEMP B-TREE FOR ORDER BY" not in plan(db, sql)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_does_not_divert_from_ids(db: apsw.Connection, name: str) -> None:
+    """Memories that are asked for by id or row are looked up by it, whatever is filtered besides."""
+    condition, _ = where_clause(1, FILTERS[name])
+    visible = plan(db, RECORDS["visible"].format(where=condition))
+    assert visible[1].endswith("INDEX sqlite_autoindex_memories_1 (space=? AND id=?)")
+    walked = plan(db, GRAPH["visible"].format(where=condition))
+    assert walked[1] == "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"
+
+
+def test_a_list_needs_no_sorting(db: apsw.Connection) -> None:
+    """An unfiltered list goes along the ids."""
+    condition, _ = where_clause(1, FILTERS["none"])
+    steps = plan(db, RECORDS["page"].format(where=condition))
+    assert steps == ["SEARCH m USING INDEX sqlite_autoindex_memories_1 (space=? AND id>?)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("kinds", "SEARCH m USING INDEX memories_by_kind (space=? AND kind=?)"),
+        ("tags", "SEARCH t USING PRIMARY KEY (space=? AND tag=?)"),
+        ("source", "SEARCH m USING INDEX memories_by_source (space=? AND source>? AND source<?)"),
+        ("thread", "SEARCH m USING INDEX memories_by_thread (space=? AND thread=?)"),
+    ],
+)
+def test_a_filter_is_its_own_way_in(db: apsw.Connection, name: str, step: str) -> None:
+    """All rows that pass a filter are found through the filter's own index."""
+    sql, _ = rows_query(1, FILTERS[name])
+    assert plan(db, sql)[0] == step

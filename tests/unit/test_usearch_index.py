@@ -1,0 +1,214 @@
+"""Bases without a store: what a build writes, what an open base finds, and exact comparison in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from recollect.indexes.exact import Block, Candidates, dots, members
+from recollect.indexes.usearch import EXPANSIONS, Base, Manifest, Snapshot, build, discard, open_base
+
+if TYPE_CHECKING:
+    from recollect.indexes.exact import Rows
+    from recollect.types import Vectors
+
+DIMENSIONS = 48
+
+
+class Rowed:
+    """A snapshot in memory: row n * 3 has vector n."""
+
+    def __init__(self, vectors: Vectors, seq: int = 1, changed: Rows | None = None) -> None:
+        self.seq = seq
+        self._vectors = vectors
+        self._changed = np.empty(0, np.int64) if changed is None else changed
+
+    def rows(self) -> Rows:
+        return np.arange(len(self._vectors), dtype=np.int64) * 3
+
+    def vectors(self, rows: Rows) -> Vectors:
+        return self._vectors[rows // 3]
+
+    def changed_since(self, seq: int) -> Rows:
+        return self._changed
+
+
+def reading(
+    vectors: Vectors, seq: int = 1, changed: Rows | None = None
+) -> Callable[[], AbstractContextManager[Snapshot]]:
+    return lambda: nullcontext(Rowed(vectors, seq, changed))
+
+
+def never() -> bool:
+    return False
+
+
+def unit(vectors: Vectors) -> Vectors:
+    return np.ascontiguousarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+def clustered(count: int, seed: int = 0) -> Vectors:
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(30, DIMENSIONS))
+    return unit(
+        (centres[random.integers(0, 30, count)] + random.normal(0, 0.4, (count, DIMENSIONS))).astype(np.float32)
+    )
+
+
+def opened(folder: Path) -> Base:
+    base = open_base(folder, "1-1", DIMENSIONS)
+    assert base is not None
+    return base
+
+
+@pytest.fixture
+def vectors() -> Vectors:
+    return clustered(1500)
+
+
+def test_a_build_can_be_opened_and_finds_the_nearest(tmp_path: Path, vectors: Vectors) -> None:
+    """Rows, vectors and the transaction come back, and a search finds what exact comparison finds."""
+    assert build(tmp_path, "1-1", DIMENSIONS, reading(vectors, seq=7), never)
+    base = opened(tmp_path)
+    assert base.manifest.seq == 7
+    assert base.has_graph
+    assert np.array_equal(base.vectors, vectors)
+    for question in clustered(20, seed=1):
+        expected = set((np.argsort(-(vectors @ question))[:10] * 3).tolist())
+        assert set(base.nearest(question, 50, 0).best(10).rows.tolist()) == expected
+
+
+def test_left_out_rows_are_not_found(tmp_path: Path, vectors: Vectors) -> None:
+    """Rows that changed since are left out, whichever way the base is searched."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    base = opened(tmp_path)
+    without = np.sort(base.nearest(vectors[0], 20, 0).rows)
+    assert not members(base.nearest(vectors[0], 20, 0, without).rows, without).any()
+    assert not members(base.nearest_among(vectors[0], 20, 0, base.rows, without).rows, without).any()
+
+
+@pytest.mark.parametrize("every", [1, 3, 50])
+def test_only_allowed_rows_are_found(tmp_path: Path, vectors: Vectors, every: int) -> None:
+    """Among few or many allowed rows the nearest are found; rows that the base does not have do no harm."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    allowed = np.sort(np.concatenate((np.arange(0, len(vectors), every) * 3, [100_000])))
+    for question in clustered(10, seed=1):
+        expected = set((np.argsort(-(vectors[::every] @ question))[:10] * every * 3).tolist())
+        assert set(opened(tmp_path).nearest_among(question, 10, 0, allowed).rows.tolist()) == expected
+
+
+def test_vectors_without_structure_are_compared_one_by_one(tmp_path: Path) -> None:
+    """Where a sample shows that the graph misses too much it is not walked, and the answer is still right."""
+    noise = unit(np.random.default_rng(0).normal(size=(30_000, DIMENSIONS)).astype(np.float32))
+    manifest = Manifest(1, 1, 1, None)  # type: ignore[arg-type]
+    assert manifest.expansion == 0
+    build(tmp_path, "1-1", DIMENSIONS, reading(noise), never)
+    base = opened(tmp_path)
+    assert base.manifest.expansion in {0, *EXPANSIONS}
+    for question in unit(np.random.default_rng(1).normal(size=(10, DIMENSIONS)).astype(np.float32)):
+        expected = set((np.argsort(-(noise @ question))[:10] * 3).tolist())
+        assert len(expected & set(base.nearest(question, 100, 0).best(10).rows.tolist())) >= 9
+
+
+def test_a_base_is_extended_from_the_one_before(tmp_path: Path, vectors: Vectors) -> None:
+    """New, replaced and removed rows are right after an extension, which starts from the graph that is there."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors[:1000]), never)
+    later = np.concatenate((vectors[1000:1050], vectors[50:1500]))
+    changed = np.concatenate((np.arange(50), np.arange(1000, 1500))) * 3
+    build(tmp_path, "1-1", DIMENSIONS, reading(later, 2, changed), never)
+    base = opened(tmp_path)
+    assert (base.manifest.seq, base.manifest.worn) == (2, 50)
+    for question in clustered(20, seed=1):
+        expected = set((np.argsort(-(later @ question))[:10] * 3).tolist())
+        assert set(base.nearest(question, 50, 0).best(10).rows.tolist()) == expected
+
+
+def test_a_worn_graph_is_made_anew(tmp_path: Path, vectors: Vectors) -> None:
+    """When much of a graph would be taken out, it starts from nothing."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors[::-1].copy(), 2, np.arange(1500) * 3), never)
+    base = opened(tmp_path)
+    assert base.manifest.worn == 0
+    assert base.nearest(vectors[0], 10, 0).best(1).rows.tolist() == [1499 * 3]
+
+
+def test_an_abandoned_first_build_leaves_the_matrix(tmp_path: Path, vectors: Vectors) -> None:
+    """Without a graph the base compares exactly; the files of the unfinished graph are gone."""
+    assert not build(tmp_path, "1-1", DIMENSIONS, reading(vectors), lambda: True)
+    base = opened(tmp_path)
+    assert not base.has_graph
+    assert base.nearest(vectors[5], 10, 0).best(1).rows.tolist() == [15]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".matrix"]
+
+
+def test_an_abandoned_extension_leaves_the_base_before(tmp_path: Path, vectors: Vectors) -> None:
+    """The base that was published stays published, and stays alone."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors[:1000]), never)
+    assert not build(tmp_path, "1-1", DIMENSIONS, reading(vectors, 2, np.arange(1000, 1500) * 3), lambda: True)
+    assert opened(tmp_path).manifest.seq == 1
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".graph", ".json", ".matrix"]
+
+
+def test_a_failing_build_leaves_the_base_before(tmp_path: Path, vectors: Vectors) -> None:
+    """An error on the way is raised, and what was there is still there."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+
+    def broken() -> bool:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        build(tmp_path, "1-1", DIMENSIONS, reading(clustered(2000), 2, np.arange(1500) * 3), broken)
+    assert opened(tmp_path).manifest.seq == 1
+
+
+def test_a_base_of_other_dimensions_is_no_base(tmp_path: Path, vectors: Vectors) -> None:
+    """Whoever asks for other dimensions gets none, and so does whoever asks after it was discarded."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    assert open_base(tmp_path, "1-1", DIMENSIONS + 1) is None
+    discard(tmp_path, "1-1")
+    discard(tmp_path, "1-1")
+    assert open_base(tmp_path, "1-1", DIMENSIONS) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"seq": 1}', '{"graph": 3, "matrix": []}', "\x00"])
+def test_a_manifest_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> None:
+    """Garbage where the manifest should be means that there is no base."""
+    (tmp_path / "1-1.json").write_text(text)
+    assert Manifest.read(tmp_path, "1-1") is None
+
+
+def test_a_block_keeps_what_older_blocks_show(vectors: Vectors) -> None:
+    """Adding and removing make new blocks; whoever holds an older one sees what it always showed."""
+    none = np.empty(0, np.int64)
+    first = Block.empty(DIMENSIONS).changed(none, np.arange(100), vectors[:100])
+    second = first.changed(np.array([5]), np.array([5, 200]), vectors[[300, 301]])
+    assert (len(first), len(second)) == (100, 101)
+    assert first.nearest(vectors[5], 1).rows.tolist() == [5]
+    assert second.nearest(vectors[5], 1).rows.tolist() != [5]
+    assert second.nearest(vectors[300], 1).rows.tolist() == [5]
+
+
+def test_a_block_finds_only_allowed_rows(vectors: Vectors) -> None:
+    """Few or many allowed rows, the answer is the same as comparing them all."""
+    block = Block.empty(DIMENSIONS).changed(np.empty(0, np.int64), np.arange(1000), vectors[:1000])
+    for allowed in (np.arange(0, 1000, 100), np.arange(0, 1000, 2), np.array([], np.int64)):
+        expected = allowed[np.argsort(-(vectors[allowed] @ vectors[1]))[:5]]
+        assert set(block.nearest(vectors[1], 5, allowed).rows.tolist()) == set(expected.tolist())
+
+
+def test_products_are_those_of_the_picked_vectors(vectors: Vectors) -> None:
+    """Picking vectors in portions changes nothing about their products."""
+    slots = np.random.default_rng(0).integers(0, len(vectors), 3000)
+    assert np.allclose(dots(vectors, vectors[0], slots), vectors[slots] @ vectors[0], atol=1e-6)
+
+
+def test_candidates_join_and_keep_the_best() -> None:
+    """The best of two lists are the best of both."""
+    one = Candidates(np.array([1, 2]), np.array([0.5, 0.1], np.float32))
+    two = Candidates(np.array([3]), np.array([0.3], np.float32))
+    assert set(one.joined(two).best(2).rows.tolist()) == {1, 3}
