@@ -225,7 +225,7 @@ def time_bare_fts5(path: Path, questions: Sequence[Question]) -> Spread:
         def matching(question: Question) -> str:
             asked = parse_query(question.text)
             terms = tuple(Term(term.term, term.weight) for term in asked.terms)
-            parts, _ = weigh(counts, space, WordSearch(question.text, terms, asked.phrases))
+            parts = weigh(counts, space, WordSearch(question.text, terms, asked.phrases))
             return " OR ".join(part.expression for part in choose(parts, BUDGET)) or '""'
 
         expressions = {question.text: matching(question) for question in questions}

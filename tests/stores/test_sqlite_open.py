@@ -161,6 +161,15 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """A store that is read-only is refused and left as it is."""
+    path = tmp_path / "memory.db"
+    asyncio.run(make_store(path))
+    path.chmod(0o400)
+    asyncio.run(assert_refused(path, BackendError, "Permission denied"))
+
+
 FULL_DISK = """
 import asyncio, resource, sys
 from recollect.errors import BackendUnavailable

@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "mark_hits": (lambda store: store.mark_hits(THERE, IDS, now=NOW), None),
     "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
     "search_words": (lambda store: _worded(store), []),
-    "search_vectors": (lambda store: store.search_vectors(THERE, unit(1), ALL, limit=10), []),
+    "search_vectors": (lambda store: _compared(store), []),
     "vectors": (lambda store: store.vectors(THERE, IDS), {}),
     "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")], linked=IDS)), None),
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),
@@ -57,6 +57,10 @@ async def _listed(store: Store) -> Any:
 
 async def _worded(store: Store) -> Any:
     return (await store.search_words(THERE, question("umbrella"), ALL, limit=10)).hits
+
+
+async def _compared(store: Store) -> Any:
+    return (await store.search_vectors(THERE, unit(1), ALL, limit=10)).hits
 
 
 async def _counted(store: Store) -> Any:

@@ -42,7 +42,7 @@ def unit(*numbers: float) -> Vector:
 def question(text: str, **settings: Any) -> WordSearch:
     """A question with its terms as the keyword leg would ask for them."""
     parsed = parse_query(text)
-    terms = tuple(Term(term.term, term.weight) for term in parsed.terms)
+    terms = tuple(Term(term.term, term.weight, term.exact) for term in parsed.terms)
     return WordSearch(text, terms, parsed.phrases, **settings)
 
 
@@ -54,7 +54,7 @@ async def found(store: Store, text: str, where: Filter = ALL, *, limit: int = 10
 
 async def nearest(store: Store, vector: Vector, where: Filter = ALL, *, limit: int = 10) -> list[str]:
     """Ids by meaning, best first."""
-    return [hit.id for hit in await store.search_vectors(HERE, vector, where, limit=limit)]
+    return [hit.id for hit in (await store.search_vectors(HERE, vector, where, limit=limit)).hits]
 
 
 async def reached(store: Store, seeds: list[str], where: Filter = ALL, *, depth: int = 1, limit: int = 10) -> list[str]:

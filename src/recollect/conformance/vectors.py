@@ -19,7 +19,7 @@ async def spec_nearest_first(store: Store) -> None:
     await store.set_generation(MODEL)
     directions = {"east": unit(1), "north": unit(0, 1), "between": unit(1, 1), "west": unit(-1)}
     await store.add(HERE, [record(id, vector=vector) for id, vector in directions.items()])
-    hits = await store.search_vectors(HERE, unit(1), ALL, limit=10)
+    hits = (await store.search_vectors(HERE, unit(1), ALL, limit=10)).hits
     assert [hit.id for hit in hits] == ["east", "between", "north", "west"]
     for hit, cosine in zip(hits, (1.0, math.sqrt(0.5), 0.0, -1.0), strict=True):
         assert math.isclose(hit.score, cosine, abs_tol=CLOSE)

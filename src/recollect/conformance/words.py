@@ -71,17 +71,26 @@ async def spec_a_phrase_wants_its_order(store: Store) -> None:
     assert (await found(store, '"black lake"'))[0] == "b"
 
 
-async def spec_matched_says_which_parts(store: Store) -> None:
-    """`matched` has one bit for each part of the question that a hit holds, and `ceiling` is not below any score."""
-    await store.add(HERE, [record("a", "red bicycle"), record("b", "red kite")])
-    search = question("red bicycle")
+async def spec_holders_say_it_themselves(store: Store) -> None:
+    """`holders` names the hits whose own words hold an identifier or a phrase, not those that only stand beside it."""
+    texts = {"a": "Please pay INV-2077", "b": "I will, at the black lake", "c": "black, the lake is"}
+    await store.add(HERE, [record(id, text, thread="t") for id, text in texts.items()])
+    search = question('INV-2077 at the "black lake"')
     answer = await store.search_words(HERE, search, ALL, limit=10)
-    parts = [term.term for term in search.terms]
-    red, bicycle = (1 << parts.index(term) for term in ("red", next(term for term in parts if term[:5] == "bicyc")))
-    assert answer.matched["a"] & (red | bicycle) == red | bicycle
-    assert answer.matched["b"] & (red | bicycle) == red
-    assert answer.ceiling is not None
-    assert answer.ceiling >= answer.hits[0].score
+    (identifier,) = (term.term for term in search.terms if term.names)
+    assert {hit.id for hit in answer.hits} == {"a", "b", "c"}
+    assert answer.holders[identifier] == {"a"}
+    assert answer.holders[" ".join(search.phrases[0])] == {"b"}
+
+
+async def spec_background_is_the_space_at_large(store: Store) -> None:
+    """`background` counts the whole space, and a hit stands out from it."""
+    await store.add(HERE, [record(f"m{number}", f"kite number {number}") for number in range(9)])
+    await store.add(HERE, [record("a", "a red umbrella")])
+    answer = await store.search_words(HERE, question("umbrella"), ALL, limit=10)
+    assert answer.background is not None
+    assert answer.background.count == 10
+    assert answer.background.mean < answer.hits[0].score
 
 
 async def spec_nothing_found_is_an_empty_answer(store: Store) -> None:

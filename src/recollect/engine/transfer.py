@@ -85,6 +85,7 @@ async def import_lines(
             if on_progress is not None:
                 on_progress(done)
     done = await _take(store, rememberer, space, waiting, done)
+    done = replace(done, broken=tuple(sorted(done.broken, key=lambda line: line.number)))
     if on_progress is not None:
         on_progress(done)
     return done

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 SHINGLE = 3
 SAME = 0.9
 """Share of word triples two texts must have in common to be near-copies (w-shingling, Broder 1997)."""
 
+ROUGHLY = 0.8
+"""Texts of which one is shorter than this share of the other are not compared: near-copies are about as long."""
+
 _WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\w*\d\w*")
 
 
 def mmr(
@@ -43,32 +48,34 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
     """
     kept: list[int] = []
     copies: list[int] = []
-    marks: list[tuple[frozenset[str], frozenset[tuple[str, ...]]]] = []
     for position, text in enumerate(texts):
         if len(kept) == count:
             break
-        mark = _mark(text)
-        if any(_alike(mark, other) for other in marks):
-            copies.append(position)
-        else:
-            kept.append(position)
-            marks.append(mark)
+        rivals = (texts[other] for other in kept if _as_long(text, texts[other]))
+        (copies if any(_alike(_mark(text), _mark(rival)) for rival in rivals) else kept).append(position)
     return kept, copies
 
 
-def _mark(text: str) -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
+def _as_long(one: str, other: str) -> bool:
+    """Whether two texts are so alike in length that a closer look is worth it."""
+    shorter, longer = sorted((len(one), len(other)))
+    return shorter >= ROUGHLY * longer
+
+
+@lru_cache(maxsize=256)
+def _mark(text: str) -> tuple[frozenset[str], frozenset[tuple[str, str, str]]]:
+    """What tells texts apart: the words that hold a digit, and every three words in a row."""
     words = _WORD.findall(text.casefold())
-    numbers = frozenset(word for word in words if any(c.isdigit() for c in word))
-    width = min(SHINGLE, len(words))
-    return numbers, frozenset(tuple(words[i : i + width]) for i in range(len(words) - width + 1))
+    padded = words + [""] * max(SHINGLE - len(words), 0)
+    return frozenset(_NUMBER.findall(text)), frozenset(zip(padded, padded[1:], padded[2:], strict=False))
 
 
 def _alike(
-    one: tuple[frozenset[str], frozenset[tuple[str, ...]]], other: tuple[frozenset[str], frozenset[tuple[str, ...]]]
+    one: tuple[frozenset[str], frozenset[tuple[str, str, str]]],
+    other: tuple[frozenset[str], frozenset[tuple[str, str, str]]],
 ) -> bool:
     (numbers, shingles), (other_numbers, other_shingles) = one, other
-    smaller, larger = sorted((len(shingles), len(other_shingles)))
-    if numbers != other_numbers or smaller < SAME * larger:
+    if numbers != other_numbers:
         return False
     shared = len(shingles & other_shingles)
     return shared >= SAME * (len(shingles) + len(other_shingles) - shared)

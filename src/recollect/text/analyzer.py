@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither types nor Python files
 
-from recollect.text.languages import DEFAULT, ENGLISH_FORMS, LANGUAGES, STOP_WORDS, fold, guess
+from recollect.text.languages import DEFAULT, ENGLISH_FORMS, ENOUGH, LANGUAGES, STOP_WORDS, fold, guess
 
 VERSION: Final = 1
 """Raise it when terms change: an index made by another version has to be made again."""
@@ -104,14 +106,19 @@ def _terms(found: list[str], language: str) -> list[str]:
     result: list[str] = []
     for word in found:
         made = known.get(word)
-        if made is None:
-            made = word_terms(word, language)
-            if len(word) <= _LONGEST_REMEMBERED:
-                if len(known) >= _MOST_REMEMBERED:
-                    known.clear()
-                known[word] = made
-        result += made
+        result += _learn(word, language) if made is None else made
     return result
+
+
+def _learn(word: str, language: str) -> tuple[str, ...]:
+    """The terms of a word that was not met before, remembered for the next time."""
+    made = word_terms(word, language)
+    if len(word) <= _LONGEST_REMEMBERED:
+        known = _remembered[language]
+        if len(known) >= _MOST_REMEMBERED:
+            known.clear()
+        known[word] = made
+    return made
 
 
 def word_terms(word: str, language: str) -> tuple[str, ...]:
@@ -119,18 +126,42 @@ def word_terms(word: str, language: str) -> tuple[str, ...]:
     return tuple(token.term for token in _analyze(word, language))
 
 
+def language_of(text: str) -> str:
+    """The language a text is stemmed in, told by its first words."""
+    pattern = _ASCII_WORD if text.isascii() else _WORD
+    return guess([match.group() for match in islice(pattern.finditer(text), ENOUGH)]) or DEFAULT
+
+
 def tokens(text: str, language: str | None = None) -> list[Token]:
-    """The terms of a text with their places in it, for marking what matched.
+    """The terms of a text with their places in it.
 
     >>> [text[t.start : t.end] for text in ["see fooBar"] for t in tokens(text)]
     ['see', 'foo', 'Bar', 'fooBar']
     """
-    language = language or guess(words(text)) or DEFAULT
+    language = language or language_of(text)
     return [
         Token(token.term, match.start() + token.start, match.start() + token.end)
-        for match in _WORD.finditer(text)
+        for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text)
         for token in _analyze(match.group(), language)
     ]
+
+
+def matches(text: str, wanted: AbstractSet[str], language: str | None = None) -> Iterator[Token]:
+    """The tokens whose term is wanted, first to last. Words met before are passed over without analyzing them.
+
+    >>> [token.start for token in matches("paid, pays, paying", {"pay"})]
+    [0, 6, 12]
+    """
+    language = language or language_of(text)
+    known = _remembered[language]
+    for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
+        word = match.group()
+        made = known.get(word) or _learn(word, language)
+        if wanted.isdisjoint(made):
+            continue
+        for token in _analyze(word, language):
+            if token.term in wanted:
+                yield Token(token.term, match.start() + token.start, match.start() + token.end)
 
 
 def _analyze(word: str, language: str) -> list[Token]:

@@ -47,7 +47,7 @@ def inspect(path: Path) -> None:
     """
     if not path.exists():
         return
-    with path.open("rb") as file:
+    with path.open("r+b") as file:  # for writing too, though nothing is: a file that cannot be written is refused here
         header = file.read(100)
     ours = header.startswith(_MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
     if header and not ours:

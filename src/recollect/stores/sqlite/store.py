@@ -16,7 +16,7 @@ from recollect.stores.sqlite import graph, records, text_indexes, words, writes
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
-from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, SpaceStats
 
 if TYPE_CHECKING:
     from recollect.types import Vector
