@@ -54,8 +54,8 @@ EMBEDDED_CHARACTERS = 400
 CANDIDATES = 100
 """What each lane of `balanced` is asked for, and so each bare leg."""
 NEAREST = 10
-WIDTHS = {"100 %": 1, "10 %": 10, "1 %": 100, "0.1 %": 1_000}
-"""Filters, by what they let through: every n-th memory carries the tag."""
+WIDTHS = {"no filter": 1, "100 %": 1, "10 %": 10, "1 %": 100, "0.1 %": 1_000}
+"""Filters by tag, named by what they let through: every n-th memory carries the tag."""
 
 
 class Question(NamedTuple):
@@ -73,8 +73,12 @@ class Material:
 
     def drafts(self) -> Iterator[Draft]:
         for number, (text, vector) in enumerate(zip(self.texts, self.vectors, strict=True)):
-            tags = tuple(width for width, nth in WIDTHS.items() if number % nth == 0)
+            tags = tuple(tag for width, nth in WIDTHS.items() if number % nth == 0 for tag in tags_of(width))
             yield Draft(text, id=name_of(number), tags=tags, vector=vector)
+
+
+def tags_of(width: str) -> tuple[str, ...]:
+    return () if width == "no filter" else (width,)
 
 
 def name_of(number: int) -> str:
@@ -188,12 +192,12 @@ async def index_built(path: Path, space: AsyncSpace, material: Material) -> None
         await asyncio.sleep(1)
 
 
-async def time_recall(space: AsyncSpace, questions: Sequence[Question], tag: str | None = None) -> tuple[Spread, int]:
+async def time_recall(space: AsyncSpace, questions: Sequence[Question], width: str = "no filter") -> tuple[Spread, int]:
     """What a recall takes with the question's vector given, and how many answers lacked a lane."""
     times, degraded = [], 0
     for question in questions:
         started = perf_counter()
-        recall = await space.recall(question.text, vector=question.vector, tags=[tag] if tag else [])
+        recall = await space.recall(question.text, vector=question.vector, tags=tags_of(width))
         times.append(perf_counter() - started)
         degraded += recall.degraded
     return Spread.of(times), degraded
@@ -260,7 +264,7 @@ async def measure_widths(path: Path, space: AsyncSpace, material: Material) -> l
 async def share_found(store: SqliteStore, material: Material, width: str) -> float:
     """What the vector leg finds of the nearest ten that pass the filter, by comparing with all of them."""
     nth = WIDTHS[width]
-    where = Filter(tags=() if nth == 1 else (width,))
+    where = Filter(tags=tags_of(width))
     passing = material.vectors[::nth]
     found = []
     for question in material.questions[WARM_UP:]:

@@ -27,6 +27,8 @@ from recollect.stores.sqlite.vectors import VectorSearch, put
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from recollect.types import Vector, Vectors
 
 WIDTHS = {"100 %": 1, "10 %": 10, "1 %": 100, "0.1 %": 1000}
@@ -76,7 +78,7 @@ def _recall(hits: Sequence[Scored], scores: Vector) -> float:
     """The share of the ten best that the first ten hits hold."""
     wanted = min(10, len(scores))
     bar = np.partition(scores, -wanted)[-wanted] - TIE
-    return sum(hit.score >= bar for hit in hits[:wanted]) / wanted
+    return float(np.mean([*(hit.score >= bar for hit in hits[:wanted]), *[False] * (wanted - len(hits))]))
 
 
 def _bare(vectors: Vectors, questions: Vectors, kind: str, limit: int) -> float:
@@ -121,7 +123,8 @@ def _filled(path: Path, vectors: Vectors) -> apsw.Connection:
         db.executemany(
             "INSERT INTO memories (row, space, id, hash, namespace, kind, text, title, tags, source, metadata, "
             "created_at, updated_at, embedding) "
-            "VALUES (?1, 1, printf('%036d', ?1), randomblob(32), 'default', 'fact', ?2, '', '[]', '', '{}', 0, 0, 'ready')",
+            "VALUES (?1, 1, printf('%036d', ?1), randomblob(32), 'default', 'fact', ?2, "
+            "'', '[]', '', '{}', 0, 0, 'ready')",
             ((row, f"memory {row} " * 20) for row in range(1, len(vectors) + 1)),
         )
         for step in WIDTHS.values():
@@ -135,7 +138,7 @@ def _made_up(options: argparse.Namespace) -> tuple[Vectors, Vectors]:
     random = np.random.default_rng(7)
     total = options.size + options.questions
     if options.shapeless:
-        found = random.normal(size=(total, 384))
+        found: npt.NDArray[np.float64] = random.normal(size=(total, 384))
     else:
         centres = random.normal(size=(1000, 64))
         found = centres[random.integers(0, 1000, total)] + random.normal(0, 0.7, (total, 64))
@@ -154,7 +157,7 @@ def _given(options: argparse.Namespace) -> tuple[Vectors, Vectors]:
     return found[random.permutation(len(found))], _unit(np.load(options.queries))
 
 
-def _unit(vectors: Vectors) -> Vectors:
+def _unit(vectors: npt.NDArray[np.floating]) -> Vectors:
     return np.ascontiguousarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
 
 

@@ -7,6 +7,7 @@ their driver's errors into the tree of `recollect.errors`, in one place each.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -145,16 +146,17 @@ class Records(Protocol):
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         """Which of these ids pass the filter."""
 
-    async def pending(self, space: str, *, limit: int) -> list[Memory]:
+    async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
         """Memories that still need a vector, oldest first."""
 
     async def put_vectors(self, space: str, vectors: Mapping[str, Vector]) -> None:
         """Attach vectors to memories, which become `ready`."""
 
-    async def unlinked(self, space: str, *, limit: int) -> list[str]:
+    async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
         """Memories with a vector that were not yet linked to their nearest."""
 
-    async def mark_hits(self, space: str, ids: Sequence[str], *, now: datetime) -> None: ...
+    async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
+        """Count how often these ids were recalled since they were last counted, the last time at `now`."""
 
     async def spaces(self) -> Sequence[str]: ...
 

@@ -168,7 +168,7 @@ def _balanced() -> Recipe:
         lanes=(
             Lane("vector", "vector", context=True),
             Lane("keyword", "keyword", context=True),
-            Lane("graph", "graph", weight=0.1),
+            Lane("graph", "graph", weight=0.1, depth=1),
         ),
         diversity=Diversity("near_copies"),
         fusion=Fusion("calibrated"),

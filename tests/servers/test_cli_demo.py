@@ -44,7 +44,7 @@ def test_what_the_notices_say_is_true(answers: list[Answered]) -> None:
     assert lanes(found["Agreement"])["keyword"] == lanes(found["Agreement"])["vector"] == 1
     assert lanes(found["Italian"])["keyword"] == lanes(found["German"])["keyword"] == 1
     assert lanes(found["Links"])["graph"] == 1
-    assert "keyword" not in lanes(found["Links"])
+    assert found["Links"].recall.hits[0].why[0].raw == 1.0
     assert all(hit.memory.id != "beans-before" for hit in found["Correction"].recall)
     turn = found["Conversation"].recall.hits[0]
     assert len(turn.before) == len(turn.after) == 2

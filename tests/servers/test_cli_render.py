@@ -104,6 +104,14 @@ def test_the_reason_is_a_phrase() -> None:
     assert "keyword #1 +0.500  vector #2 +0.400" in drawn(render.recall(an_answer("x")))
 
 
+def test_the_lift_of_an_exact_match_is_a_reason() -> None:
+    """What fusion adds beside the lanes is shown like a lane."""
+    hit = an_answer("x").hits[0]
+    lifted = replace(hit, why=Why((*hit.why, Contribution("exact", 1, 7.5, 0.3, 0.3))))
+    for explain in (False, True):
+        assert "exact" in drawn(render.recall(an_answer("x", hits=(lifted,)), explain=explain))
+
+
 def test_a_degraded_answer_says_what_is_missing() -> None:
     """Each lane that did not answer is named in yellow, with its reason."""
     lanes = (LaneReport("vector", "vector", "failed", "no [key] is set"), LaneReport("keyword", "keyword", "ok"))

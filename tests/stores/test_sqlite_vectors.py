@@ -90,10 +90,8 @@ class File:
     def search(
         self, search: VectorSearch, vector: Vector, where: Filter = OPEN, limit: int = 10, **key: int
     ) -> list[Scored]:
-        with self.db:
-            return search.search(
-                self.db, key.get("space", SPACE), key.get("generation", GENERATION), vector, where, limit
-            )
+        space, generation = key.get("space", SPACE), key.get("generation", GENERATION)
+        return search.search(self.db, space, generation, vector, where, limit)
 
     def exact(self, vector: Vector, limit: int = 10, condition: str = "TRUE") -> list[Scored]:
         """The truth, from the rows."""
@@ -378,7 +376,6 @@ def test_a_build_that_was_killed_leaves_a_usable_state(file: File) -> None:
     script = (
         "import sys, time, pathlib; from tests.stores import test_sqlite_vectors as t\n"
         "import recollect.indexes.usearch as u\n"
-        "u._ADDED_AT_ONCE = 100\n"
         "fill = u._fill\n"
         "def slow(graph, rows, vectors, abandoned):\n"
         "    return fill(graph, rows, vectors, lambda: print('building', flush=True) or time.sleep(60))\n"

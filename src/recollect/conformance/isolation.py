@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "pending": (lambda store: store.pending(THERE, limit=10), []),
     "put_vectors": (lambda store: store.put_vectors(THERE, {"a": unit(-1), "c": unit(-1)}), None),
     "unlinked": (lambda store: store.unlinked(THERE, limit=10), []),
-    "mark_hits": (lambda store: store.mark_hits(THERE, IDS, now=NOW), None),
+    "mark_hits": (lambda store: store.mark_hits(THERE, dict.fromkeys(IDS, 1), now=NOW), None),
     "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
     "search_words": (lambda store: _worded(store), []),
     "search_vectors": (lambda store: _compared(store), []),

@@ -297,7 +297,7 @@ async def spec_unlinked_until_linked(store: Store) -> None:
     """What has a vector but no links to its nearest yet is unlinked, until `link` says that it was done."""
     await store.set_generation(MODEL)
     await store.add(HERE, [record("b", vector=unit(1)), record("a", vector=unit(0, 1)), record("pending")])
-    await store.add(HERE, [record("c", vector=unit(1, 1), edges=[Edge("c", "a", strength=0.5)])])
+    await store.add(HERE, [record("c", vector=unit(1, 1), edges=[Edge("c", "a", strength=0.5)], linked=True)])
     assert await store.unlinked(HERE, limit=10) == ["b", "a"]
     await store.link(HERE, [], linked=["b"])
     assert await store.unlinked(HERE, limit=10) == ["a"]
@@ -307,10 +307,10 @@ async def spec_unlinked_until_linked(store: Store) -> None:
 async def spec_hits_are_counted(store: Store) -> None:
     """`mark_hits` counts each answer and keeps the latest time; unknown ids do no harm."""
     await store.add(HERE, [record("a"), record("b")])
-    await store.mark_hits(HERE, ["a", "nothing"], now=NOW + timedelta(hours=1))
-    await store.mark_hits(HERE, ["a"], now=NOW)
+    await store.mark_hits(HERE, {"a": 2, "nothing": 1}, now=NOW + timedelta(hours=1))
+    await store.mark_hits(HERE, {"a": 1}, now=NOW)
     stored = await store.get(HERE, ["a", "b"])
-    assert (stored["a"].hits, stored["a"].last_hit_at) == (2, NOW + timedelta(hours=1))
+    assert (stored["a"].hits, stored["a"].last_hit_at) == (3, NOW + timedelta(hours=1))
     assert (stored["b"].hits, stored["b"].last_hit_at) == (0, None)
 
 

@@ -28,8 +28,10 @@ def memory(id: str, text: str = "", **fields: Any) -> Memory:
     return replace(Memory(id, HERE, text or f"memory {id}", created_at=NOW, updated_at=NOW), **fields)
 
 
-def record(id: str, text: str = "", *, vector: Vector | None = None, edges: Any = (), **fields: Any) -> Record:
-    return Record(memory(id, text, **fields), vector, tuple(edges))
+def record(
+    id: str, text: str = "", *, vector: Vector | None = None, edges: Any = (), linked: bool = False, **fields: Any
+) -> Record:
+    return Record(memory(id, text, **fields), vector, tuple(edges), linked)
 
 
 def unit(*numbers: float) -> Vector:

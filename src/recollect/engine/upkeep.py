@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -87,20 +87,20 @@ class HitCounter:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting: dict[str, list[str]] = defaultdict(list)
+        self._waiting: dict[str, Counter[str]] = defaultdict(Counter)
         self._flusher: asyncio.Task[None] | None = None
 
     def count(self, space: str, ids: Iterable[str]) -> None:
-        self._waiting[space].extend(ids)
+        self._waiting[space].update(ids)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush_later())
 
     async def flush(self) -> None:
         """Write what was counted. Counts are a convenience: a store that cannot be written loses them, no more."""
-        waiting, self._waiting = self._waiting, defaultdict(list)
-        for space, ids in waiting.items():
+        waiting, self._waiting = self._waiting, defaultdict(Counter)
+        for space, hits in waiting.items():
             try:
-                await self._store.mark_hits(space, ids, now=datetime.now(UTC))
+                await self._store.mark_hits(space, hits, now=datetime.now(UTC))
             except RecollectError:
                 return
 

@@ -89,12 +89,15 @@ async def evaluate(
     chosen = [_of_every_kind(recipe(which)) for which in recipes]
     dataset = load(Path(folder))
     arrangement = arrange(dataset)
+    judged, unjudged = _judged(dataset, arrangement, questions)
     plain = _embedder(embedder)
     cached = DiskCachedEmbedder(plain, cache_folder() / "eval")
     with _url(store_url) as url:
         async with AsyncRecollect(url, embedder=cached) as recollect:
             await _remember(recollect, dataset.name, arrangement, on_progress)
-            exam = await _exam(dataset, arrangement, questions, plain, cached)
+            vectors = await _vectors(cached, judged)
+            times = await _embedding_times(plain, judged)
+            exam = _Exam(dataset, arrangement, plain.name, judged, unjudged, vectors, times)
             return [
                 _result(exam, one.name, [answer async for answer in _answers(recollect, exam, one, on_progress)])
                 for one in chosen
@@ -147,10 +150,8 @@ async def _remember(recollect: AsyncRecollect, name: str, arrangement: Arrangeme
             raise EmbeddingError(f"{pending} of the {len(drafts)} documents in {space!r} could not be embedded")
 
 
-async def _exam(
-    dataset: Dataset, arrangement: Arrangement, most: int | None, plain: Embedder, cached: Embedder
-) -> _Exam:
-    """The questions that have an answer, embedded: all of them through the cache, and a sample without it."""
+def _judged(dataset: Dataset, arrangement: Arrangement, most: int | None) -> tuple[list[_Question], int]:
+    """The questions that have an answer, and how many have none."""
     asked = dataset.queries[:most]
     questions = []
     for question in asked:
@@ -161,9 +162,7 @@ async def _exam(
         raise InvalidRequest(
             f"none of the {len(asked)} questions of {dataset.name!r} has a relevant document in qrels.tsv"
         )
-    vectors = await _vectors(cached, questions)
-    times = await _embedding_times(plain, questions)
-    return _Exam(dataset, arrangement, plain.name, questions, len(asked) - len(questions), vectors, times)
+    return questions, len(asked) - len(questions)
 
 
 async def _vectors(embedder: Embedder, questions: Sequence[_Question]) -> list[Vector]:

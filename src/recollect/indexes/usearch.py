@@ -17,7 +17,7 @@ import os
 import secrets
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from recollect.indexes.exact import NO_ROWS, Candidates, dots, members
 if TYPE_CHECKING:
     from usearch.index import Index
 
-    from recollect.indexes.exact import Rows
+    from recollect.indexes.exact import Mask, Rows
     from recollect.types import Vector, Vectors
 
 CONNECTIVITY = 16  # 24 and 32 found no more per millisecond, and make larger files
@@ -41,7 +41,8 @@ GOAL = 0.99  # share of the nearest ten that a sample must find for an expansion
 _SAMPLE = 64
 _NEAREST = 10
 _ROUNDING = 1e-5  # float32 cosines closer than this are a tie
-_ADDED_AT_ONCE = 1000  # a few tenths of a second: how long an abandoned build goes on
+_AT_ONCE = 1000  # vectors added in a few tenths of a second: how long an abandoned build goes on
+_FIRST_LOOK = 32  # effort with which nearly every vector finds itself; the others are searched with more
 _COPIED_AT_ONCE = 4096
 _THREADS = 2
 _WORN = 0.1  # share of a graph's vectors that may have been taken out before it is made anew
@@ -230,11 +231,14 @@ def build(
             old = manifest
         graph, worn = _started_graph(folder, old, manifest, changed)
         rows, vectors = _open_matrix(folder, manifest)
-        if not _fill(graph, rows, vectors, abandoned):
+        added = _fill(graph, rows, vectors, abandoned)
+        if added is None:
             return False
+        expansion = _least_expansion(graph, rows, vectors)
+        if expansion:
+            _rescue(graph, rows, vectors, added, expansion)
         path = folder / f"{name}.graph"
         graph.save(str(path))
-        expansion = _least_expansion(graph, rows, vectors)
         finished = replace(manifest, graph=_File.of(path), expansion=expansion, worn=worn)
         finished.publish(folder, stem)
         old = finished
@@ -284,15 +288,36 @@ def _started_graph(folder: Path, old: Manifest, new: Manifest, changed: Rows) ->
     return (graph, worn) if worn <= _WORN * new.count else (_empty_graph(new.dimensions), 0)
 
 
-def _fill(graph: Index, rows: Rows, vectors: Vectors, abandoned: Callable[[], bool]) -> bool:
-    """Add the rows that the graph lacks; False when abandoned."""
+def _fill(graph: Index, rows: Rows, vectors: Vectors, abandoned: Callable[[], bool]) -> Rows | None:
+    """Add the rows that the graph lacks; the slots they have in the matrix, or None when abandoned."""
     slots = np.flatnonzero(~graph.contains(rows.astype(np.uint64))) if len(graph) else np.arange(len(rows))
-    for start in range(0, len(slots), _ADDED_AT_ONCE):
+    for part in _portions(slots):
         if abandoned():
-            return False
-        part = slots[start : start + _ADDED_AT_ONCE]
+            return None
         graph.add(rows[part].astype(np.uint64), vectors[part], threads=_THREADS)
-    return True
+    return slots
+
+
+def _rescue(graph: Index, rows: Rows, vectors: Vectors, slots: Rows, expansion: int) -> None:
+    """Add again, one by one, what its own vector does not find. When two threads add at once, some ten vectors in
+    100,000 end up with no link that leads to them: no search would ever find those memories.
+    """
+    for effort in (_FIRST_LOOK, expansion):
+        slots = np.concatenate([NO_ROWS, *(_lost(graph, rows, vectors, part, effort) for part in _portions(slots))])
+    if len(slots):
+        graph.remove(rows[slots].astype(np.uint64))
+        graph.add(rows[slots].astype(np.uint64), vectors[slots], threads=1)
+
+
+def _lost(graph: Index, rows: Rows, vectors: Vectors, slots: Rows, effort: int) -> Rows:
+    """Those slots whose vectors do not find their own rows."""
+    found = graph.search(vectors[slots], min(effort, len(rows)), threads=_THREADS).keys.reshape(len(slots), -1)
+    itself: Mask = (found == rows[slots].astype(np.uint64)[:, None]).any(axis=1)
+    return slots[~itself]
+
+
+def _portions(slots: Rows) -> Iterator[Rows]:
+    return (slots[start : start + _AT_ONCE] for start in range(0, len(slots), _AT_ONCE))
 
 
 def _least_expansion(graph: Index, rows: Rows, vectors: Vectors) -> int:

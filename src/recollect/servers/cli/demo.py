@@ -77,8 +77,8 @@ QUESTIONS = (
         "Links",
         "why could nobody buy anything on 14 May?",
         "fuse",
-        "The cause shares neither words nor meaning with the question: a link leads to it.",
-        {"weights": {"graph": 5.0}},
+        "Words and meaning are switched off: from the outage a link leads to its cause.",
+        {"weights": {"vector": 0.0, "keyword": 0.0}},
     ),
     Question(
         "Correction",

@@ -14,6 +14,7 @@ from recollect.servers.cli.output import progress, show
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
     from recollect.evaluation.results import Result
     from recollect.evaluation.run import OnProgress, Progress
@@ -59,12 +60,12 @@ async def _evaluate(
 
 def _follow(bar: Bar) -> OnProgress:
     """One bar for each stage of an evaluation, in the order they come."""
-    tasks: dict[str, int] = {}
+    tasks: dict[str, TaskID] = {}
 
     def follow(now: Progress) -> None:
         stage = f"{now.stage} {now.what}"
         if stage not in tasks:
             tasks[stage] = bar.add_task(stage, total=now.total)
-        bar.update(tasks[stage], completed=now.done)  # type: ignore[arg-type]
+        bar.update(tasks[stage], completed=now.done)
 
     return follow

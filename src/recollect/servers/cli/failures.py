@@ -58,7 +58,8 @@ def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
         _report(type(error).__name__, str(error), as_json=as_json)
         return 2 if isinstance(error, ConfigError) else 1
     except OSError as error:
-        _report(type(error).__name__, f"{error.filename or 'a file'}: {error.strerror or error}", as_json=as_json)
+        where = f"{error.filename}: " if error.filename else ""
+        _report(type(error).__name__, f"{where}{error.strerror or error}", as_json=as_json)
         return 1
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is one sentence too, and says where it is
         _report(type(error).__name__, _bug(error), as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import sys
@@ -30,7 +31,7 @@ def show(value: T, draw: Callable[[T], RenderableType], *, as_json: bool) -> Non
 
 def print_json(value: object) -> None:
     """One JSON document on one line; escaped beyond ASCII where the stream could not carry more."""
-    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    unicode = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
     sys.stdout.write(json.dumps(json_ready(value), ensure_ascii=not unicode) + "\n")
 
 

@@ -71,9 +71,14 @@ def reason(why: Why, legs: Mapping[str, str]) -> Text:
     """Why a hit is there, in a phrase: each lane's rank and share, in the colour of its leg."""
     ordered = sorted(why, key=lambda part: -part.contribution)
     return Text("  ").join(
-        Text.assemble((f"{part.lane} #{part.rank}", LEG_STYLES[legs[part.lane]]), (f" +{part.contribution:.3f}", QUIET))
+        Text.assemble((f"{part.lane} #{part.rank}", style(part, legs)), (f" +{part.contribution:.3f}", QUIET))
         for part in ordered
     )
+
+
+def style(part: Contribution, legs: Mapping[str, str]) -> str:
+    """The colour of a lane's leg; what is no lane of the recipe is the lift for an exact match of words."""
+    return LEG_STYLES[legs.get(part.lane, "keyword")]
 
 
 def memory_line(memory: Memory) -> Text:
@@ -140,9 +145,8 @@ def contribution_table(why: Iterable[Contribution], legs: Mapping[str, str]) -> 
     """`--explain` for one hit: what each lane gave."""
     table = plain_table("lane", ">rank", ">raw", ">normalised", ">contribution")
     for part in why:
-        style = LEG_STYLES[legs[part.lane]]
         table.add_row(
-            Text(part.lane, style=style),
+            Text(part.lane, style=style(part, legs)),
             str(part.rank),
             f"{part.raw:.4f}",
             f"{part.normalised:.4f}",

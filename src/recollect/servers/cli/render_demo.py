@@ -37,8 +37,8 @@ def opening(url: str, held: SpaceStats, imported: Imported) -> RenderableType:
 def legend() -> Text:
     """How to read the line under each hit."""
     meanings = {"vector": "meaning", "keyword": "words", "graph": "links"}
-    lanes = Text(", ").join(Text.assemble((lane, LEG_STYLES[lane]), f" by {says}") for lane, says in meanings.items())
-    return Text.assemble("Under each hit: which lanes found it (", lanes, "), #rank, +share.")
+    lanes = Text(", ").join(Text.assemble((lane, LEG_STYLES[lane]), f": {says}") for lane, says in meanings.items())
+    return Text.assemble("Under each hit, the lanes that found it (", lanes, "), with rank and share.")
 
 
 def answer(number: int, total: int, question: Question, recall: Recall) -> RenderableType:

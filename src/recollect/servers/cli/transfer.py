@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,9 +36,13 @@ def import_(
     with _read(file) as (stream, size), open_store(store, embedder) as r, progress(of_bytes=True) as bar:
         task = bar.add_task("importing", total=size)
         lines = _lines(stream, lambda read: bar.advance(task, read))
-        imported = r.space(space).import_lines(
-            lines, on_progress=lambda now: bar.update(task, description=f"importing, {now.created:,} new")
-        )
+        try:
+            imported = r.space(space).import_lines(
+                lines, on_progress=lambda now: bar.update(task, description=f"importing, {now.created:,} new")
+            )
+        except KeyboardInterrupt:  # closing would wait for a line that may never come; what is stored is durable
+            bar.stop()
+            os._exit(130)
     show(imported, render.imported, as_json=as_json)
     if imported.broken:
         if not as_json:

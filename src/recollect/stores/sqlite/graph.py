@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,17 +20,20 @@ Q = load("graph.sql")
 Key: TypeAlias = tuple[int, int, str]
 """Where an edge stands in the table: source, target, relation."""
 FIRST: Final[Key] = (0, 0, "")
-LINKS_PER_STEP: Final = 10_000
-"""A step of a walk looks at no more links than these, those of the best memories first and of each its strongest, so
-that a dense graph slows a recall down but never stops it."""
+LINKS_PER_STEP: Final = 1_000
+"""A step of a walk looks at no more links than these, those of the best memories first."""
+LINKS_PER_MEMORY: Final = 50
+"""Beyond the first step, only so many of a memory's strongest links in each direction are followed: what everything
+is linked to says little about any of it, and must not slow a recall down."""
 
 
 class _Label(NamedTuple):
-    """How well one seed reaches one memory."""
+    """How well one seed reaches one memory. Labels sort best first: stronger, then nearer."""
 
-    strength: float
-    seed: int
+    weakness: float
+    """The strength, negative."""
     steps: int
+    seed: int
     relation: str
 
 
@@ -100,50 +103,51 @@ def walk(
     """
     if not 1 <= depth <= 3:
         raise InvalidRequest(f"A walk goes 1 to 3 steps, not {depth}.")
-    starts = set(row_numbers(db, space, seeds).values())
     reached: dict[int, list[_Label]] = {}
-    frontier = {row: [_Label(1.0, row, 0, "")] for row in starts}
-    for _ in range(depth):
-        frontier = _improved(reached, _step(db, space, frontier))
+    frontier = {row: [_Label(-1.0, 0, row, "")] for row in row_numbers(db, space, seeds).values()}
+    for most in (LINKS_PER_STEP, *[LINKS_PER_MEMORY] * (depth - 1)):
+        frontier = _entered(reached, _step(db, space, frontier, most))
     best = {row: labels[0] for row, labels in reached.items()}
     return _ranked(db, space, best, where)[:limit]
 
 
-def _step(db: apsw.Connection, space: int, frontier: Mapping[int, list[_Label]]) -> Iterable[tuple[int, _Label]]:
+def _step(
+    db: apsw.Connection, space: int, frontier: Mapping[int, list[_Label]], most: int
+) -> Iterator[tuple[int, _Label]]:
     """Each memory one link further, with how well it is reached through that link."""
-    best_first = sorted(frontier, key=lambda row: (-frontier[row][0].strength, row))
-    links: Any = db.executemany(Q["links_of"], ((space, row, LINKS_PER_STEP) for row in best_first))
+    best_first = sorted(frontier, key=lambda row: (frontier[row][0].weakness, row))
+    links: Any = db.executemany(Q["links_of"], ((space, row, most) for row in best_first))
     for row, other, relation, strength in islice(links, LINKS_PER_STEP):
-        for label in frontier[row]:
-            if label.seed != other:
-                yield other, _Label(label.strength * strength, label.seed, label.steps + 1, relation)
+        for weakness, steps, seed, _ in frontier[row]:
+            if seed != other:
+                yield other, _Label(weakness * strength, steps + 1, seed, relation)
 
 
-def _improved(reached: dict[int, list[_Label]], arrivals: Iterable[tuple[int, _Label]]) -> dict[int, list[_Label]]:
-    """Enter what is better than what `reached` holds, and return it as the next frontier.
-
-    Two labels of different seeds are kept for each memory: a path back to a seed counts only when another seed began
-    it, and of two different seeds one always is another.
-    """
+def _entered(reached: dict[int, list[_Label]], arrivals: Iterable[tuple[int, _Label]]) -> dict[int, list[_Label]]:
+    """Enter what is better than what `reached` holds, and return that as the next frontier."""
     fresh: dict[int, list[_Label]] = {}
     for row, label in arrivals:
-        known = reached.get(row, [])
-        kept = _best_two([*known, label])
-        if label in kept and kept != known:
-            reached[row] = kept
-            fresh[row] = _best_two([*fresh.get(row, []), label])
+        if _enter(reached.setdefault(row, []), label):
+            _enter(fresh.setdefault(row, []), label)
     return fresh
 
 
-def _best_two(labels: list[_Label]) -> list[_Label]:
-    """The best label, and the best of those from another seed."""
-    ordered = sorted(labels, key=lambda label: (-label.strength, label.steps, label.seed, label.relation))
-    others = (label for label in ordered[1:] if label.seed != ordered[0].seed)
-    return [ordered[0], *[label for label in [next(others, None)] if label]]
+def _enter(labels: list[_Label], label: _Label) -> bool:
+    """Keep a label if it is one of the best two of different seeds; whether it is.
+
+    Two, because a path back to a seed counts only when another seed began it, and of two different seeds one always
+    is another.
+    """
+    if len(labels) == 2 and labels[1] <= label:
+        return False
+    if any(known.seed == label.seed and known <= label for known in labels):
+        return False
+    labels[:] = sorted([label, *(known for known in labels if known.seed != label.seed)])[:2]
+    return True
 
 
 def _ranked(db: apsw.Connection, space: int, best: Mapping[int, _Label], where: Filter) -> list[Reached]:
     condition, values = where_clause(space, where)
     found = db.execute(Q["visible"].format(where=condition), (as_json(best), *values))
-    hits = [Reached(id, best[row].strength, best[row].steps, best[row].relation) for row, id in found]
+    hits = [Reached(id, -best[row].weakness, best[row].steps, best[row].relation) for row, id in found]
     return sorted(hits, key=lambda hit: (-hit.strength, hit.id))

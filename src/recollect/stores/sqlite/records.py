@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import apsw
@@ -72,9 +72,9 @@ def supersede(db: apsw.Connection, space: int, old: str, new: str, now: datetime
     db.execute(Q["supersede"], (space, old, new, micros(now)))
 
 
-def mark_hits(db: apsw.Connection, space: int, ids: Sequence[str], now: datetime) -> None:
+def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: datetime) -> None:
     """No tick: hits decide nothing about what is found."""
-    db.execute(Q["mark_hits"], (space, as_json(ids), micros(now)))
+    db.execute(Q["mark_hits"], (space, json.dumps(dict(hits)), micros(now)))
 
 
 def spaces(db: apsw.Connection) -> list[str]:

@@ -91,8 +91,8 @@ class SqliteStore:
     async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
         return await self._read(space, lambda db, number: records.unlinked(db, number, limit))
 
-    async def mark_hits(self, space: str, ids: Sequence[str], *, now: datetime) -> None:
-        await self._write(space, lambda db, number: records.mark_hits(db, number, ids, now))
+    async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
+        await self._write(space, lambda db, number: records.mark_hits(db, number, hits, now))
 
     async def spaces(self) -> Sequence[str]:
         return await self._connections.read(records.spaces)

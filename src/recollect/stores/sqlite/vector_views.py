@@ -156,32 +156,35 @@ class _Space:
         if view is not None and view.seq >= seq and not view.wants_base(limits):
             return view
         with self._lock:
-            view = self._view
-            if view is None or view.wants_base(limits):
-                view = self._with_newest_base(db, view)
-            if view.seq < seq:
-                view = self._advanced(db, view, seq, limits.memory)
+            view = self._advanced(db, self._view or self._opened(db), seq, limits)
+            if (view is None or view.wants_base(limits)) and self._published_another(view):
+                view = self._advanced(db, self._opened(db), seq, limits)
             self._view = view
             return view
 
-    def _with_newest_base(self, db: apsw.Connection, view: View | None) -> View:
-        """The same view, unless a base was published meanwhile, by this process or by another."""
+    def _published_another(self, view: View | None) -> bool:
+        """Whether there is another base than this view's."""
         manifest = Manifest.read(self._folder, stem(self._key))
-        if view is not None and (manifest is None or (view.base is not None and view.base.manifest == manifest)):
-            return view
+        known = view.base.manifest if view is not None and view.base is not None else None
+        return manifest not in (None, known)
+
+    def _opened(self, db: apsw.Connection) -> View:
+        """What is in the base that is published now, by this process or by another, if any."""
         base = open_base(self._folder, stem(self._key), self._dimensions)
         if base is not None and not _agrees(db, self._key, base):
             discard(self._folder, stem(self._key))
             base = None
-        if base is None and view is not None:
-            return view
         return View(0 if base is None else base.manifest.seq, base, NO_ROWS, Block.empty(self._dimensions))
 
-    def _advanced(self, db: apsw.Connection, view: View, seq: int, memory: int) -> View | None:
-        """The view after all that was written between its transaction and `seq`, the snapshot's."""
+    def _advanced(self, db: apsw.Connection, view: View, seq: int, limits: Limits) -> View | None:
+        """The view after all that was written between its transaction and `seq`, the snapshot's; None when that is
+        more than may be held.
+        """
+        if view.seq >= seq:
+            return view
         space, generation = self._key
         newer: int = db.execute(Q["count_since"], (space, view.seq)).get
-        if 4 * self._dimensions * (view.tail.count + newer) > memory:
+        if 4 * self._dimensions * (view.tail.count + newer) > limits.memory:
             return None
         removed = [row for (row,) in db.execute(Q["removed_since"], (space, view.seq))]
         written = list(db.execute(Q["vectors_since"], (space, view.seq, generation)))
@@ -202,7 +205,7 @@ class _Builder:
         self._rested_at = 0.0
 
     def start(self, database: str, key: Key, dimensions: int) -> None:
-        """Begin a build, unless one is running, or failed a moment ago, or the store is not a file."""
+        """Begin a build, unless one is running, or came to nothing a moment ago, or the store is not a file."""
         with self._lock:
             running = self._thread and self._thread.is_alive()
             if running or not database or self._closing.is_set() or time.monotonic() < self._rested_at:

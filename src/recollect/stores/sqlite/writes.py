@@ -131,7 +131,7 @@ def _insert(db: apsw.Connection, space: int, name: str, new: Sequence[_New]) -> 
         encode(record.memory, place=place, embedding=_state(record))
         for (_, _, record), place in zip(new, places, strict=True)
     ]
-    heads = ((row, space, hash, 1 if record.edges else 0) for row, hash, record in new)
+    heads = ((row, space, hash, int(record.linked)) for row, hash, record in new)
     db.executemany(Q["insert_memory"], (head + rest for head, rest in zip(heads, columns, strict=True)))
     stored = [decode(name, values) for values in columns]
     rows = [row for row, _, _ in new]

@@ -145,9 +145,9 @@ SELECT id FROM memories WHERE space = +?1 AND linked = 0 AND embedding = 'ready'
 UPDATE memories SET embedding = 'ready' WHERE row = ?1
 
 -- name: mark_hits
--- Count an answer that held these memories.
-UPDATE memories SET hits = hits + 1, last_hit_at = max(coalesce(last_hit_at, ?3), ?3)
-WHERE space = +?1 AND id IN (SELECT value FROM json_each(?2))
+-- Count how often memories were recalled: a JSON object of counts by id.
+UPDATE memories SET hits = hits + counted.value, last_hit_at = max(coalesce(last_hit_at, ?3), ?3)
+FROM json_each(?2) AS counted WHERE memories.space = +?1 AND memories.id = counted.key
 
 -- name: generation
 -- The model that made this store's vectors.

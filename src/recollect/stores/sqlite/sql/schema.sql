@@ -1,7 +1,7 @@
 -- The whole schema of a store file, version 1. Times are whole microseconds since 1970, UTC.
 -- Every key, unique index and join starts with the space.
 
--- Facts about the file itself: schema_version, and which extra text indexes it carries.
+-- Facts about the file itself: which extra text indexes it carries, and how far they are.
 CREATE TABLE facts (
     name  TEXT PRIMARY KEY,
     value ANY NOT NULL
@@ -60,6 +60,8 @@ CREATE TABLE memories (
 
 CREATE INDEX memories_by_thread ON memories (space, thread, place) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);
+CREATE INDEX memories_by_namespace ON memories (space, namespace);
+CREATE INDEX memories_by_time ON memories (space, coalesce(occurred_at, created_at));
 CREATE INDEX memories_by_source ON memories (space, source);
 CREATE INDEX memories_pending ON memories (space) WHERE embedding <> 'ready';
 CREATE INDEX memories_unlinked ON memories (space) WHERE linked = 0;
