@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
+import time
 
 import pytest
 
+from recollect.engine.remember import EMBED_BATCH
 from tests.servers.cli_runner import Cli
 
 WRONG_CALLS = [
@@ -159,7 +160,7 @@ def test_a_reader_that_leaves(cli: Cli) -> None:
 
 
 def test_an_interrupt(cli: Cli) -> None:
-    """Ctrl-C ends a command with exit code 130 and no traceback."""
+    """Ctrl-C ends an import that waits for its next line, with exit code 130; what it stored is there."""
     started = subprocess.Popen(
         [sys.executable, "-m", "recollect.servers.cli", "import", "-"],
         stdin=subprocess.PIPE,
@@ -168,24 +169,15 @@ def test_an_interrupt(cli: Cli) -> None:
         env={**os.environ, **cli.environment},
     )
     assert started.stdin is not None
-    started.stdin.write(b'{"text": "one"}\n')
+    started.stdin.write(b"".join(b'{"text": "memory %d"}\n' % n for n in range(EMBED_BATCH)))
     started.stdin.flush()
-    wait_for(cli.folder / "memory.db")  # the store is open, so the command waits for the next line
+    while cli.json("stats")["memories"] < EMBED_BATCH:
+        assert started.poll() is None
+        time.sleep(0.05)
     started.send_signal(signal.SIGINT)
     assert started.wait(timeout=30) == 130  # while standard input is still open
-    _, stderr = started.communicate()
-    assert stderr == b""
-
-
-def wait_for(path: Path) -> None:
-    """Until the file is there."""
-    import time
-
-    for _ in range(600):
-        if path.exists():
-            return
-        time.sleep(0.05)
-    pytest.fail(f"{path} did not appear")
+    assert started.communicate() == (b"", b"")
+    assert cli.json("stats")["memories"] == EMBED_BATCH
 
 
 def test_a_bug_is_one_sentence_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
