@@ -42,20 +42,13 @@ class AsyncRecollect:
     def __init__(
         self, url: str | None = None, *, embedder: str | Embedder | None = None, settings: Settings | None = None
     ) -> None:
-        from recollect.embedders import QueryCache, make_embedder  # late: numpy is not needed to read `--help`
+        from recollect.embedders import QueryCache, configured  # late: numpy is not needed to read `--help`
 
         named = embedder if isinstance(embedder, str) else None
         self.settings = settings or Settings.load(url=url, embedder=named)
         self.url = url or self.settings.url
         if embedder is None or isinstance(embedder, str):
-            remote = self.settings.openai
-            embedder = make_embedder(
-                embedder or self.settings.embedder,
-                key=remote.key,
-                keys=remote.keys,
-                base_url=remote.base_url,
-                dimensions=remote.dimensions,
-            )
+            embedder = configured(self.settings, named)
         self._questions = QueryCache(embedder)
 
         async def question_vector(text: str, space: str) -> Vector:
@@ -72,6 +65,11 @@ class AsyncRecollect:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @staticmethod
+    async def migrate(url: str | None = None, *, dry_run: bool = False) -> list[str]:
+        """Bring a store to this version of Recollect; what was done, or would be. Opening one does it, too."""
+        return list(await _store(Settings.load(url=url).url).migrate(dry_run=dry_run))
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
@@ -197,6 +195,11 @@ class Recollect:
     ) -> None:
         self.close()
 
+    @staticmethod
+    def migrate(url: str | None = None, *, dry_run: bool = False) -> list[str]:
+        """Bring a store to this version of Recollect; what was done, or would be. Opening one does it, too."""
+        return asyncio.run(AsyncRecollect.migrate(url, dry_run=dry_run))
+
     def close(self) -> None:
         """Finish what is under way and let go of the store. A second call does nothing."""
         if self._portal.open:
@@ -319,9 +322,18 @@ class _Portal:
 
     def close(self) -> None:
         self.open = False
+        asyncio.run_coroutine_threadsafe(_end_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_others() -> None:
+    """Cancel what is still running on this loop: nobody waits for it any more."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _draft(text: str, fields: MemoryFields) -> Draft:

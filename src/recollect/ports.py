@@ -209,3 +209,6 @@ class Store(Records, WordIndex, VectorIndex, GraphIndex, Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+    async def migrate(self, *, dry_run: bool) -> Sequence[str]:
+        """Bring a store that is not open to the newest version; what was done, or would be, step by step."""

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from recollect.errors import ConfigError
 
@@ -52,7 +53,7 @@ class Settings:
         if not isinstance(table, dict):
             raise ConfigError(f"[openai] in {FILE} must be a table")
         settings = Settings(
-            url=url or os.environ.get("RECOLLECT_URL") or file.get("url") or f"sqlite:///{data_folder() / 'memory.db'}",
+            url=url or os.environ.get("RECOLLECT_URL") or file.get("url") or default_url("memory.db"),
             embedder=embedder or os.environ.get("RECOLLECT_EMBEDDER") or file.get("embedder") or "local",
             openai=_openai(table),
         )
@@ -63,6 +64,11 @@ class Settings:
 def data_folder() -> Path:
     """The user's folder for data: where the default store and the demo's live."""
     return _user_folder("XDG_DATA_HOME", ".local/share", "LOCALAPPDATA", "Library/Application Support")
+
+
+def default_url(file: str) -> str:
+    """The URL of a store in the user's data folder."""
+    return "sqlite:///" + quote(str(data_folder() / file))
 
 
 def cache_folder() -> Path:

@@ -6,14 +6,21 @@ Importing this package is light; each embedder's own libraries come with the fir
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from recollect.embedders.cache import QueryCache
 from recollect.errors import ConfigError
 from recollect.ports import Embedder
+from recollect.settings import Settings
 
-__all__ = ["CHOICES", "QueryCache", "make_embedder"]
+__all__ = ["CHOICES", "QueryCache", "configured", "make_embedder"]
 
 CHOICES = ("local", "openai:MODEL", "hashing", "hashing:DIMENSIONS")
+
+
+def configured(settings: Settings, spec: str | None = None) -> Embedder:
+    """The embedder that the settings name, or the one named here, reached as the settings say."""
+    return make_embedder(spec or settings.embedder, **asdict(settings.openai))
 
 
 def make_embedder(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from recollect.engine.drafts import complete, to_draft
@@ -71,24 +73,21 @@ async def import_lines(
     """Take in lines as `export` writes them, or plain `{"text": …}` ones. A broken line is counted and named, the
     good ones are kept; what is there already is not stored again, so a cut-off import is simply run again."""
     done = Imported()
-    waiting: list[Numbered] = []
-    for number, line in enumerate(lines, 1):
-        done = replace(done, read=number)
-        if line.strip():
-            try:
-                waiting.append((number, _parse(space, line)))
-            except InvalidRequest as error:
-                done = _broken(done, number, error)
-        if len(waiting) == EMBED_BATCH:
-            done = await _take(store, rememberer, space, waiting, done)
-            waiting = []
-            if on_progress is not None:
-                on_progress(done)
-    done = await _take(store, rememberer, space, waiting, done)
-    done = replace(done, broken=tuple(sorted(done.broken, key=lambda line: line.number)))
-    if on_progress is not None:
-        on_progress(done)
-    return done
+    source = enumerate(lines, 1)
+    # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
+    while batch := await asyncio.to_thread(lambda: list(islice(source, EMBED_BATCH))):
+        waiting: list[Numbered] = []
+        for number, line in batch:
+            done = replace(done, read=number)
+            if line.strip():
+                try:
+                    waiting.append((number, _parse(space, line)))
+                except InvalidRequest as error:
+                    done = _broken(done, number, error)
+        done = await _take(store, rememberer, space, waiting, done)
+        if on_progress is not None:
+            on_progress(done)
+    return replace(done, broken=tuple(sorted(done.broken, key=lambda line: line.number)))
 
 
 Numbered = tuple[int, Draft | Edge]

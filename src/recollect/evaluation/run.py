@@ -6,13 +6,13 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from recollect.client import AsyncRecollect, AsyncSpace
-from recollect.embedders import make_embedder
+from recollect.embedders import configured
 from recollect.embedders.disk import DiskCachedEmbedder
 from recollect.errors import EmbeddingError, InvalidRequest, RecallFailed
 from recollect.evaluation.arrangement import Arrangement, arrange, document_of, space_name
@@ -112,7 +112,7 @@ def _embedder(which: str | Embedder | None) -> Embedder:
     if which is not None and not isinstance(which, str):
         return which
     settings = Settings.load(embedder=which)
-    return make_embedder(settings.embedder, **asdict(settings.openai))
+    return configured(settings)
 
 
 @contextmanager

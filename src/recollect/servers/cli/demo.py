@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
@@ -98,9 +97,9 @@ class Answered(NamedTuple):
 
 def demo_url() -> str:
     """The demo's own store, beside the default one: your memories and the demo's never mix."""
-    from recollect.settings import data_folder
+    from recollect.settings import default_url
 
-    return "sqlite:///" + quote(str(data_folder() / "demo.db"))
+    return default_url("demo.db")
 
 
 def memory_lines() -> list[str]:

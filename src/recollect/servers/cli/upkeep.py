@@ -29,10 +29,10 @@ def migrate(
     as_json: opt.Json = False,
 ) -> None:
     """Bring a store that an earlier version wrote up to this version."""
+    from recollect.client import Recollect
     from recollect.servers.cli import render
 
-    with open_store(store) as r:
-        steps = r.migrate(dry_run=dry_run)
+    steps = Recollect.migrate(store, dry_run=dry_run)
     show({"dry_run": dry_run, "steps": steps}, lambda _: render.migration(steps, dry_run=dry_run), as_json=as_json)
 
 

@@ -45,14 +45,22 @@ def inspect(path: Path) -> None:
     """Refuse a file that is no store of ours, or a newer one, by its header alone: SQLite never opens it, so it
     stays as it is. A missing or an empty file is fine.
     """
-    if not path.exists():
-        return
-    with path.open("r+b") as file:  # for writing too, though nothing is: a file that cannot be written is refused here
-        header = file.read(100)
+    header = _header(path)
     ours = header.startswith(_MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
     if header and not ours:
         raise _not_ours(path)
     _refuse_newer(path, int.from_bytes(header[60:64], "big"), newest(shipped()))
+
+
+def steps(path: Path) -> list[str]:
+    """What stands between a file and the newest version, in words. Refuses what `inspect` refuses."""
+    inspect(path)
+    header = _header(path)
+    target = newest(shipped())
+    if not header:
+        return [f"make {path} with schema version {target}"]
+    version = int.from_bytes(header[60:64], "big")
+    return [f"bring {path} from schema version {n} to {n + 1}" for n in range(version, target)]
 
 
 def prepare(db: apsw.Connection, path: Path) -> None:
@@ -77,6 +85,14 @@ def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, st
         for sql in [schema] if version == 0 else [steps[number] for number in range(version + 1, target + 1)]:
             db.execute(sql)
         db.pragma("user_version", target)
+
+
+def _header(path: Path) -> bytes:
+    """The first hundred bytes, where SQLite says what a file is; none if there is no file."""
+    if not path.exists():
+        return b""
+    with path.open("r+b") as file:  # for writing too, though nothing is: a file that cannot be written is refused here
+        return file.read(100)
 
 
 def _stamp(db: apsw.Connection, path: Path) -> None:

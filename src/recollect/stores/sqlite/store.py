@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from recollect.ports import Beside, Reached, VectorHits, WordHits, WordSearch
-from recollect.stores.sqlite import graph, records, text_indexes, words, writes
+from recollect.stores.sqlite import graph, migrations, records, text_indexes, words, writes
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
@@ -41,6 +41,14 @@ class SqliteStore:
     async def open(self) -> None:
         """Open the file, made with its folder if it is missing; one that is no store is left untouched."""
         await self._connections.open()
+
+    async def migrate(self, *, dry_run: bool) -> Sequence[str]:
+        """What opening the file does, or would do, to bring it to the newest version."""
+        steps = await asyncio.to_thread(migrations.steps, self.path)
+        if steps and not dry_run:
+            await self.open()
+            await self.close()
+        return steps
 
     async def close(self) -> None:
         await asyncio.to_thread(self._vectors.close)
