@@ -52,7 +52,7 @@ def _measure(folder: Path, vectors: Vectors, questions: Vectors, limit: int, bar
     search = VectorSearch(folder / "bench.db.index")
 
     def ask(vector: Vector, where: Filter = Filter()) -> list[Scored]:  # noqa: B008 (a Filter is frozen)
-        return search.search(db, 1, 1, vector, where, limit)
+        return list(search.search(db, 1, 1, vector, where, limit).hits)
 
     print(f"first search, all read from the file: {_timed(ask, questions[:1]):.0f} ms")
     print(f"next, while the index is built: {_timed(ask, questions[:20]):.2f} ms")

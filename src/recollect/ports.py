@@ -178,6 +178,9 @@ class VectorIndex(Protocol):
     ) -> VectorHits:
         """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99."""
 
+    async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
+        """For each of these memories that has a vector, the others that are nearest to it, whatever their state."""
+
     async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]: ...
 
 

@@ -91,7 +91,7 @@ class File:
         self, search: VectorSearch, vector: Vector, where: Filter = OPEN, limit: int = 10, **key: int
     ) -> list[Scored]:
         space, generation = key.get("space", SPACE), key.get("generation", GENERATION)
-        return search.search(self.db, space, generation, vector, where, limit)
+        return list(search.search(self.db, space, generation, vector, where, limit).hits)
 
     def exact(self, vector: Vector, limit: int = 10, condition: str = "TRUE") -> list[Scored]:
         """The truth, from the rows."""
@@ -279,10 +279,10 @@ def test_an_older_snapshot_does_not_see_later_rows(file: File, search: VectorSea
     question = made_up(1, seed=5)[0]
     reader = apsw.Connection(str(file.path))
     with reader:
-        before = search.search(reader, SPACE, GENERATION, question, OPEN, 10)
+        before = search.search(reader, SPACE, GENERATION, question, OPEN, 10).hits
         added = file.add(np.repeat(question[None], 60, axis=0))
         assert ids(file.search(search, question)) == [name(row) for row in added[:10]]
-        assert search.search(reader, SPACE, GENERATION, question, OPEN, 10) == before
+        assert search.search(reader, SPACE, GENERATION, question, OPEN, 10).hits == before
     reader.close()
 
 
@@ -454,7 +454,7 @@ def test_threads_search_while_rows_arrive_and_bases_are_swapped(file: File) -> N
         reader = File(file.path)
         for question in made_up(40, seed=seed):
             with reader.db:
-                hits = search.search(reader.db, SPACE, GENERATION, question, OPEN, 5)
+                hits = list(search.search(reader.db, SPACE, GENERATION, question, OPEN, 5).hits)
                 truth = reader.exact(question, limit=5)
             if len(hits) != 5 or hits[0].score < truth[-1].score - 2e-6:
                 wrong.append(f"{hits} instead of {truth}")

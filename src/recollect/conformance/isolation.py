@@ -12,7 +12,7 @@ from recollect.types import Edge
 
 THERE = "there"
 IDS = ["a", "b"]
-WITHOUT_SPACE = {"open", "close", "spaces", "generation", "set_generation"}
+WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation"}
 """What concerns the whole store."""
 
 
@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
     "search_words": (lambda store: _worded(store), []),
     "search_vectors": (lambda store: _compared(store), []),
+    "nearest_to": (lambda store: store.nearest_to(THERE, IDS, limit=3), {}),
     "vectors": (lambda store: store.vectors(THERE, IDS), {}),
     "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")], linked=IDS)), None),
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),

@@ -26,6 +26,26 @@ async def spec_nearest_first(store: Store) -> None:
     assert await nearest(store, unit(1), limit=2) == ["east", "between"]
 
 
+async def spec_the_nearest_to_a_memory_are_others(store: Store) -> None:
+    """Each memory's nearest, best first, without itself; one without a vector has none."""
+    await store.set_generation(MODEL)
+    near = {"east": unit(1), "between": unit(1, 1), "north": unit(0, 1)}
+    await store.add(HERE, [record("silent"), *(record(id, vector=vector) for id, vector in near.items())])
+    found = await store.nearest_to(HERE, ["east", "silent"], limit=2)
+    assert {id: [hit.id for hit in hits] for id, hits in found.items()} == {"east": ["between", "north"]}
+
+
+async def spec_the_background_is_how_the_space_compares(store: Store) -> None:
+    """Mean and deviation of the cosines of the space's memories, and how many there are."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("east", vector=unit(1)), record("north", vector=unit(0, 1))])
+    background = (await store.search_vectors(HERE, unit(1), ALL, limit=1)).background
+    assert background is not None
+    assert math.isclose(background.mean, 0.5, abs_tol=CLOSE)
+    assert math.isclose(background.deviation, 0.5, abs_tol=CLOSE)
+    assert background.count == 2
+
+
 async def spec_ties_go_by_id(store: Store) -> None:
     """The same score is ordered by id, also at the limit."""
     await store.set_generation(MODEL)

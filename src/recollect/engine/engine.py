@@ -42,7 +42,7 @@ class Engine:
         self.embedding = Embedding(embedder, store)
         self._question_vector = question_vector
         self._rememberer = Rememberer(store, store, self.embedding)
-        self._upkeep = Upkeep(store, store, self.embedding, self._rememberer)
+        self._upkeep = Upkeep(store, store, self.embedding)
         self._hits = HitCounter(store)
         legs = {"vector": VectorLeg(store, store), "keyword": KeywordLeg(store), "graph": GraphLeg(store)}
         self._recaller = Recaller(store, store, legs)

@@ -13,7 +13,7 @@ from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_vector
 from recollect.ports import Store, VectorIndex
-from recollect.types import Draft, Edge, Filter, Memory, Record, Remembered
+from recollect.types import Draft, Edge, Filter, Memory, Record, Remembered, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -50,7 +50,7 @@ class Rememberer:
         vector = (await self._vectors_of(space, [draft], [memory]))[0]
         edges: tuple[Edge, ...] = ()
         if vector is not None:
-            edges = await self.nearest(space, memory.id, vector)
+            edges = await self._nearest(space, memory.id, vector)
         (remembered,) = await self._store.add(space, [_record(memory, vector, edges, linked=vector is not None)])
         return remembered
 
@@ -98,14 +98,13 @@ class Rememberer:
                     vectors[n] = vector
         return vectors
 
-    async def nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
+    async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
         """Links to the three nearest memories there are; none where the search fails (it is made up for later)."""
         try:
             found, _ = await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)
         except RecollectError:
             return ()
-        others = [hit for hit in found if hit.id != id and hit.score > 0][:NEAREST]
-        return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in others)
+        return similar(id, [hit for hit in found if hit.id != id][:NEAREST])
 
     async def revise(self, space: str, id: str, changes: dict[str, object]) -> Memory:
         """Changed fields of a memory; a changed text or title is embedded anew."""
@@ -116,6 +115,11 @@ class Rememberer:
             if id in found:  # an unknown id is the store's to refuse
                 vector = (await self._vectors_of(space, [Draft(text="-")], [replace(found[id], **changes)]))[0]  # type: ignore[arg-type]  # names and types were checked
         return await self._store.update(space, id, changes, vector=vector, now=now)
+
+
+def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
+    """Links from a memory to its nearest, as strong as they are alike; what is not alike at all is not linked."""
+    return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest if hit.score > 0)
 
 
 def _record(

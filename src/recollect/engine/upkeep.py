@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from recollect.engine.embedding import Embedding
-from recollect.engine.remember import EMBED_BATCH, Rememberer
+from recollect.engine.remember import EMBED_BATCH, NEAREST, similar
 from recollect.errors import RecollectError
 from recollect.ports import Store, VectorIndex
 
@@ -19,11 +19,10 @@ FLUSH_SECONDS = 5.0
 class Upkeep:
     """Catches up, per space, in the background; `settle` waits for it, `close` stops it between two batches."""
 
-    def __init__(self, store: Store, vectors: VectorIndex, embedding: Embedding, rememberer: Rememberer) -> None:
+    def __init__(self, store: Store, vectors: VectorIndex, embedding: Embedding) -> None:
         self._store = store
         self._vectors = vectors
         self._embedding = embedding
-        self._rememberer = rememberer
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._seen: set[str] = set()
         self._closing = False
@@ -76,10 +75,9 @@ class Upkeep:
         ids = await self._store.unlinked(space, limit=LINK_BATCH)
         if not ids:
             return False
-        vectors = await self._vectors.vectors(space, ids)
-        found = [await self._rememberer.nearest(space, id, vectors[id]) for id in ids if id in vectors]
-        await self._store.link(space, [edge for edges in found for edge in edges], linked=ids)
-        return True
+        found = await self._vectors.nearest_to(space, ids, limit=NEAREST)
+        await self._store.link(space, [edge for id in found for edge in similar(id, found[id])], linked=list(found))
+        return bool(found)
 
 
 class HitCounter:

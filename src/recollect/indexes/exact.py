@@ -48,6 +48,11 @@ def members(rows: Rows, of: Rows) -> Mask:
     return found
 
 
+products = np.vecdot
+"""The products of one vector with many. Not `@`: that wakes a thread per core for a millisecond's work, and several
+searches at once then wait for each other's threads (8 ms instead of 0.2 for 5,000 vectors on two busy cores)."""
+
+
 def dots(vectors: Vectors, vector: Vector, slots: Rows) -> Scores:
     """The products of `vector` with the vectors at `slots`."""
     scores = np.empty(len(slots), np.float32)
@@ -56,8 +61,15 @@ def dots(vectors: Vectors, vector: Vector, slots: Rows) -> Scores:
         part = slots[start : start + _GATHERED]
         # "clip" lets numpy write straight into the buffer; slots are always within bounds
         np.take(vectors, part, axis=0, out=gathered[: len(part)], mode="clip")
-        np.matmul(gathered[: len(part)], vector, out=scores[start : start + len(part)])
+        products(gathered[: len(part)], vector, out=scores[start : start + len(part)])
     return scores
+
+
+def sample(vectors: Vectors, count: int) -> Vectors:
+    """`count` of the vectors, evenly spread; all of them when there are no more."""
+    if len(vectors) <= count:
+        return vectors
+    return vectors[np.linspace(0, len(vectors) - 1, count, dtype=np.int64)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ class Block:
         rows, vectors = self.rows[: self.count], self.vectors[: self.count]
         slots = np.flatnonzero(self.live if allowed is None else self.live & members(rows, allowed))
         # Comparing everything in one stroke beats picking out the vectors that count, unless those are few.
-        scores = dots(vectors, vector, slots) if 3 * len(slots) < self.count else (vectors @ vector)[slots]
+        scores = dots(vectors, vector, slots) if 3 * len(slots) < self.count else products(vectors, vector)[slots]
         return Candidates(rows[slots], scores).best(count)
 
     def _with_room(self, total: int) -> Block:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, Candidates, dots, members
+from recollect.indexes.exact import NO_ROWS, Candidates, dots, members, products
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -161,7 +161,7 @@ class Base:
         """About the best of all rows but those of `without`, which is sorted."""
         if not self._graph:
             slots = np.flatnonzero(~members(self.rows, without)) if len(without) else slice(None)
-            return Candidates(self.rows[slots], (self.vectors @ vector)[slots]).best(count)
+            return Candidates(self.rows[slots], products(self.vectors, vector)[slots]).best(count)
         expansion = max(expansion, self.manifest.expansion, count)
         found = self._search(self._graph, vector, expansion, exact=not self.manifest.expansion)
         return self._compared(vector, found[~members(found, without)][:count])
@@ -326,7 +326,7 @@ def _least_expansion(graph: Index, rows: Rows, vectors: Vectors) -> int:
     """
     sample = vectors[np.linspace(0, len(rows) - 1, min(_SAMPLE, len(rows)), dtype=np.int64)]
     nearest = min(_NEAREST, len(rows))
-    worst = [np.partition(vectors @ vector, -nearest)[-nearest] for vector in sample]
+    worst = [np.partition(products(vectors, vector), -nearest)[-nearest] for vector in sample]
     for expansion in EXPANSIONS:
         found = 0
         for vector, bar in zip(sample, worst, strict=True):

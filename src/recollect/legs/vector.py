@@ -81,5 +81,5 @@ def blended_scores(
     near, far = BLEND
     blend = own + near * (rows[beside[:, 0]] + rows[beside[:, 1]]) + far * (rows[beside[:, 2]] + rows[beside[:, 3]])
     lengths = np.linalg.norm(blend, axis=1)
-    cosines = (blend @ question) / np.where(lengths > 0, lengths, 1)
+    cosines = np.vecdot(blend, question) / np.where(lengths > 0, lengths, 1)
     return dict(zip(ids, cosines.tolist(), strict=True))

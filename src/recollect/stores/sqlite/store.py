@@ -141,7 +141,14 @@ class SqliteStore:
             generation = records.generation(db)
             if generation is None or number == NOWHERE:
                 return VectorHits([])
-            return VectorHits(self._vectors.search(db, number, generation[0], vector, where, limit, ef_search))
+            return self._vectors.search(db, number, generation[0], vector, where, limit, ef_search)
+
+        return await self._read(space, work)
+
+    async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
+        def work(db: apsw.Connection, number: int) -> dict[str, builtins.list[Scored]]:
+            generation = records.generation(db)
+            return self._vectors.nearest_to(db, number, generation[0], ids, limit) if generation else {}
 
         return await self._read(space, work)
 

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 import apsw
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, Block, Candidates, members
+from recollect.indexes.exact import NO_ROWS, Block, Candidates, members, products, sample
 from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
 from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json
+
+from recollect.types import Background
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 Q = load("vectors.sql")
 _log = logging.getLogger(__name__)
 
+SAMPLE = 256
+"""Vectors that stand for a whole space: their mean and deviation are as good for ranking as those of all (nDCG@10 over
+six sets: 0.6736 against 0.6738)."""
 _SPOTS = 16
 _BUSY_SECONDS = 10
 
@@ -81,6 +86,15 @@ class View:
         if self.base is None:
             return found
         return self.base.nearest_among(vector, count, expansion, allowed, self.without).joined(found).best(count)
+
+    def background(self, vector: Vector) -> Background:
+        """How the vector compares with the space at large, told by a sample of it."""
+        stored = [self.tail.vectors[: self.tail.count]]
+        if self.base is not None:
+            stored.append(self.base.vectors)
+        held = sum(map(len, stored))
+        cosines = np.concatenate([products(sample(part, -(-SAMPLE * len(part) // held)), vector) for part in stored])
+        return Background(float(cosines.mean()), float(cosines.std()), self.total)
 
     def changed(self, seq: int, gone: Rows, rows: Rows, vectors: Vectors) -> View:
         """After transaction `seq`, which took away the rows `gone` (sorted) and then wrote these."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import apsw
 import numpy as np
 
-from recollect.indexes.exact import NOBODY, Candidates
+from recollect.indexes.exact import NOBODY, Candidates, products
+from recollect.ports import VectorHits
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
 from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json
-from recollect.stores.sqlite.vector_views import LIMITS, Limits, Views, matrix
+from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from recollect.indexes.exact import Rows
     from recollect.types import Vector
 
@@ -76,7 +79,7 @@ class VectorSearch:
         where: Filter,
         limit: int,
         ef_search: int | None = None,
-    ) -> list[Scored]:
+    ) -> VectorHits:
         """The nearest memories that pass the filter, by cosine, best first, ties by id.
 
         `ef_search` asks for more effort than the measured one, never for less.
@@ -86,7 +89,21 @@ class VectorSearch:
         view = self._views.caught_up(db, space, generation, len(question))
         if view is None:
             found = _scanned(db, space, generation, question, where, limit)
-            return _visible(db, space, where, found, limit)
+            return VectorHits(_visible(db, space, where, found, limit))
+        if not view.total:
+            return VectorHits([])
+        return VectorHits(self._nearest(db, space, view, question, where, limit, ef_search), view.background(question))
+
+    def _nearest(
+        self,
+        db: apsw.Connection,
+        space: int,
+        view: View,
+        question: Vector,
+        where: Filter,
+        limit: int,
+        ef_search: int | None,
+    ) -> list[Scored]:
         expansion = max(_EFFORT * limit, ef_search or 0)
         for slack in _SLACKS if is_open(where) else ():
             found = view.nearest(question, max(slack * limit, _FEWEST), expansion)
@@ -100,6 +117,22 @@ class VectorSearch:
             if len(hits) == limit or len(hits) == len(found.rows):
                 break
         return hits
+
+    def nearest_to(
+        self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str], limit: int
+    ) -> dict[str, list[Scored]]:
+        """For each of these memories the others that are nearest to it, superseded and expired ones included."""
+        own = self.fetch(db, space, ids)
+        if not own:
+            return {}
+        vectors = np.stack(list(own.values()))
+        view = self._views.caught_up(db, space, generation, vectors.shape[1])
+        if view is None:
+            return {}
+        found = [view.nearest(vector, limit + 1, _EFFORT * (limit + 1)) for vector in vectors]
+        rows = np.unique(np.concatenate([candidates.rows for candidates in found])).tolist()
+        names = dict(db.execute(Q["ids_by_row"], (as_json(rows), space)))
+        return {id: _others(id, candidates, names, limit) for id, candidates in zip(own, found, strict=True)}
 
     def fetch(self, db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of these memories; those that have none are left out."""
@@ -155,11 +188,12 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
         "SELECT m.row, m.id FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value "  # noqa: S608 (values are parameters)
         f"WHERE {condition}"
     )
-    scores = np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(_DIGITS)
+    scores = _cosines(found)
     order = np.argsort(-scores)
     hits: list[Scored] = []
-    # Most often all of the first pass; looking up the others as well would take as long as finding them.
-    first = limit + limit // 4
+    # Most often all of the first pass; looking up the others as well would take as long as finding them. Of those that
+    # tie with the last of the first, all are looked up, because ids decide.
+    first = int(np.count_nonzero(scores >= scores[order[: limit + limit // 4][-1]])) if len(order) else 0
     for part in (order[:first], order[first:]):
         if len(hits) >= limit:
             break
@@ -167,6 +201,19 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
         ids = dict(db.execute(sql, [as_json(rows), *values]))
         hits += [Scored(ids[row], score) for row, score in zip(rows, scores[part].tolist(), strict=True) if row in ids]
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+
+def _others(id: str, found: Candidates, names: Mapping[int, str], limit: int) -> list[Scored]:
+    hits = (
+        Scored(names[row], score)
+        for row, score in zip(found.rows.tolist(), _cosines(found).tolist(), strict=True)
+        if row in names and names[row] != id
+    )
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+
+def _cosines(found: Candidates) -> npt.NDArray[np.float64]:
+    return np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(_DIGITS)
 
 
 def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:
@@ -180,6 +227,6 @@ def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, w
     reading = db.execute(sql, [space, generation, *values])
     while part := list(islice(reading, _SCANNED_AT_ONCE)):
         rows = np.array([row for row, _ in part], np.int64)
-        scores = matrix((blob for _, blob in part), len(vector)) @ vector
+        scores = products(matrix((blob for _, blob in part), len(vector)), vector)
         best = best.joined(Candidates(rows, scores)).best(limit)
     return best

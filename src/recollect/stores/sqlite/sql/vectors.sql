@@ -35,6 +35,10 @@ FROM json_each(?) AS wanted
 CROSS JOIN memories AS m ON m.space = ? AND m.id = wanted.value
 CROSS JOIN vectors AS v ON v.row = m.row
 
+-- name: ids_by_row
+-- The ids of some rows of a space.
+SELECT m.row, m.id FROM json_each(?) AS wanted CROSS JOIN memories AS m ON m.row = wanted.value WHERE m.space = +?
+
 -- name: rows
 -- The rows of a space that have a vector of a generation.
 SELECT row FROM vectors WHERE space = ? AND generation = ?
