@@ -353,4 +353,4 @@ def _store(url: str) -> Store:
         raise ConfigError(f"{url!r} names no file: write sqlite:///memory.db, or sqlite:////absolute/memory.db")
     from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`
 
-    return SqliteStore(Path(path).expanduser())
+    return SqliteStore.temporary() if path == ":memory:" else SqliteStore(Path(path).expanduser())

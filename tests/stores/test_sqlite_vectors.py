@@ -378,7 +378,7 @@ def test_a_build_that_was_killed_leaves_a_usable_state(file: File) -> None:
         "import recollect.indexes.usearch as u\n"
         "fill = u._fill\n"
         "def slow(graph, rows, vectors, abandoned):\n"
-        "    return fill(graph, rows, vectors, lambda: print('building', flush=True) or time.sleep(60))\n"
+        "    fill(graph, rows, vectors, lambda: print('building', flush=True) or time.sleep(60))\n"
         "u._fill = slow\n"
         "file = t.File(pathlib.Path(sys.argv[1]))\n"
         "file.search(t.VectorSearch(file.index, t.SMALL), t.made_up(1)[0])\n"

@@ -42,11 +42,16 @@ _SAMPLE = 64
 _NEAREST = 10
 _ROUNDING = 1e-5  # float32 cosines closer than this are a tie
 _AT_ONCE = 1000  # vectors added in a few tenths of a second: how long an abandoned build goes on
+_HOPELESS = 0.05  # share of vectors that do not find themselves at the first look
 _FIRST_LOOK = 32  # effort with which nearly every vector finds itself; the others are searched with more
 _COPIED_AT_ONCE = 4096
 _THREADS = 2
 _WORN = 0.1  # share of a graph's vectors that may have been taken out before it is made anew
 _STEP = 15  # a step of the graph takes as long as this many exact comparisons of picked vectors
+
+
+class _Abandoned(Exception):
+    """Nobody wants the build any more."""
 
 
 class Snapshot(Protocol):
@@ -231,17 +236,16 @@ def build(
             old = manifest
         graph, worn = _started_graph(folder, old, manifest, changed)
         rows, vectors = _open_matrix(folder, manifest)
-        added = _fill(graph, rows, vectors, abandoned)
-        if added is None:
-            return False
+        _fill(graph, rows, vectors, abandoned)
+        _rescue(graph, rows, vectors, abandoned)
         expansion = _least_expansion(graph, rows, vectors)
-        if expansion:
-            _rescue(graph, rows, vectors, added, expansion)
         path = folder / f"{name}.graph"
         graph.save(str(path))
         finished = replace(manifest, graph=_File.of(path), expansion=expansion, worn=worn)
         finished.publish(folder, stem)
         old = finished
+    except _Abandoned:
+        return False
     finally:
         if old:
             old.sweep(folder, stem)
@@ -288,22 +292,23 @@ def _started_graph(folder: Path, old: Manifest, new: Manifest, changed: Rows) ->
     return (graph, worn) if worn <= _WORN * new.count else (_empty_graph(new.dimensions), 0)
 
 
-def _fill(graph: Index, rows: Rows, vectors: Vectors, abandoned: Callable[[], bool]) -> Rows | None:
-    """Add the rows that the graph lacks; the slots they have in the matrix, or None when abandoned."""
+def _fill(graph: Index, rows: Rows, vectors: Vectors, abandoned: Callable[[], bool]) -> None:
+    """Add the rows that the graph lacks."""
     slots = np.flatnonzero(~graph.contains(rows.astype(np.uint64))) if len(graph) else np.arange(len(rows))
-    for part in _portions(slots):
-        if abandoned():
-            return None
+    for part in _portions(slots, abandoned):
         graph.add(rows[part].astype(np.uint64), vectors[part], threads=_THREADS)
-    return slots
 
 
-def _rescue(graph: Index, rows: Rows, vectors: Vectors, slots: Rows, expansion: int) -> None:
+def _rescue(graph: Index, rows: Rows, vectors: Vectors, abandoned: Callable[[], bool]) -> None:
     """Add again, one by one, what its own vector does not find. When two threads add at once, some ten vectors in
     100,000 end up with no link that leads to them: no search would ever find those memories.
     """
-    for effort in (_FIRST_LOOK, expansion):
-        slots = np.concatenate([NO_ROWS, *(_lost(graph, rows, vectors, part, effort) for part in _portions(slots))])
+    slots = np.arange(len(rows))
+    for effort in (_FIRST_LOOK, EXPANSIONS[0]):
+        lost = [_lost(graph, rows, vectors, part, effort) for part in _portions(slots, abandoned)]
+        slots = np.concatenate([NO_ROWS, *lost])
+        if len(slots) > _HOPELESS * len(rows):
+            return  # vectors without structure: such a graph is not going to be walked
     if len(slots):
         graph.remove(rows[slots].astype(np.uint64))
         graph.add(rows[slots].astype(np.uint64), vectors[slots], threads=1)
@@ -316,8 +321,11 @@ def _lost(graph: Index, rows: Rows, vectors: Vectors, slots: Rows, effort: int) 
     return slots[~itself]
 
 
-def _portions(slots: Rows) -> Iterator[Rows]:
-    return (slots[start : start + _AT_ONCE] for start in range(0, len(slots), _AT_ONCE))
+def _portions(slots: Rows, abandoned: Callable[[], bool]) -> Iterator[Rows]:
+    for start in range(0, len(slots), _AT_ONCE):
+        if abandoned():
+            raise _Abandoned
+        yield slots[start : start + _AT_ONCE]
 
 
 def _least_expansion(graph: Index, rows: Rows, vectors: Vectors) -> int:

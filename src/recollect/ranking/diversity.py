@@ -14,9 +14,6 @@ SHINGLE = 3
 SAME = 0.9
 """Share of word triples two texts must have in common to be near-copies (w-shingling, Broder 1997)."""
 
-ROUGHLY = 0.8
-"""Texts of which one is shorter than this share of the other are not compared: near-copies are about as long."""
-
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\w*\d\w*")
 
@@ -51,15 +48,20 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
     for position, text in enumerate(texts):
         if len(kept) == count:
             break
-        rivals = (texts[other] for other in kept if _as_long(text, texts[other]))
+        rivals = (texts[other] for other in kept if _comparable(text, texts[other]))
         (copies if any(_alike(_mark(text), _mark(rival)) for rival in rivals) else kept).append(position)
     return kept, copies
 
 
-def _as_long(one: str, other: str) -> bool:
-    """Whether two texts are so alike in length that a closer look is worth it."""
-    shorter, longer = sorted((len(one), len(other)))
-    return shorter >= ROUGHLY * longer
+def _comparable(one: str, other: str) -> bool:
+    """Whether two texts share so many words that a closer look is worth it."""
+    words, others = _split(one), _split(other)
+    return 2 * len(words & others) >= min(len(words), len(others))
+
+
+@lru_cache(maxsize=256)
+def _split(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ import builtins
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
@@ -37,6 +38,15 @@ class SqliteStore:
         self.path = Path(path)
         self._connections = Connections(self.path, prepare=words.register)
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
+        self._folder: TemporaryDirectory[str] | None = None
+
+    @classmethod
+    def temporary(cls) -> SqliteStore:
+        """A store that is gone when it is closed."""
+        folder = TemporaryDirectory(prefix="recollect-")
+        store = cls(Path(folder.name, "memory.db"))
+        store._folder = folder
+        return store
 
     async def open(self) -> None:
         """Open the file, made with its folder if it is missing; one that is no store is left untouched."""
@@ -53,6 +63,8 @@ class SqliteStore:
     async def close(self) -> None:
         await asyncio.to_thread(self._vectors.close)
         await self._connections.close()
+        if self._folder:
+            await asyncio.to_thread(self._folder.cleanup)
 
     # Records
 

@@ -1,0 +1,57 @@
+"""Documentation that cannot drift: the examples run, the pages that are linked exist."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import recollect
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+EXAMPLES = re.compile(r"```python\n(.*?)```", re.DOTALL)
+LINKS = re.compile(r"\]\(([^)#:]+)\)")
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(recollect.__path__, "recollect.")
+    return ["recollect", *(m.name for m in found if not m.name.endswith("__main__"))]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_the_examples_in_docstrings_are_true(name: str) -> None:
+    """Every `>>>` in the package does what it says."""
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_in_the_pages_are_true(page: Path) -> None:
+    """Every `>>>` in the pages does what it says, with the packaged model."""
+    failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS)
+    assert failed == 0
+
+
+def test_the_readmes_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first thing a newcomer copies works as it stands."""
+    (example,) = EXAMPLES.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    exec(example, {})
+    assert "Invoice 12345 was paid on 3 May" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """What a page links to within the repository is there."""
+    missing = [link for link in LINKS.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert missing == []
