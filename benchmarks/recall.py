@@ -36,7 +36,7 @@ from recollect.settings import cache_folder
 from recollect.stores.sqlite.rows import space_number
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.stores.sqlite.vector_views import LIMITS
-from recollect.stores.sqlite.word_scores import BUDGET, Frequencies, choose, weigh
+from recollect.stores.sqlite.word_scores import BUDGET, Frequencies, choose
 from recollect.text.query import parse_query
 
 if TYPE_CHECKING:
@@ -229,8 +229,8 @@ def time_bare_fts5(path: Path, questions: Sequence[Question]) -> Spread:
         def matching(question: Question) -> str:
             asked = parse_query(question.text)
             terms = tuple(Term(term.term, term.weight) for term in asked.terms)
-            parts = weigh(counts, space, WordSearch(question.text, terms, asked.phrases))
-            return " OR ".join(part.expression for part in choose(parts, BUDGET)) or '""'
+            parts, _ = choose(counts, space, WordSearch(question.text, terms, asked.phrases), BUDGET)
+            return " OR ".join(part.expression for part in parts) or '""'
 
         expressions = {question.text: matching(question) for question in questions}
         sql = f"SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words) LIMIT {CANDIDATES}"

@@ -181,8 +181,7 @@ class Ranking:
     exact: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(NamedTuple):
     """What one lane gave to one hit."""
 
     lane: str
@@ -204,8 +203,7 @@ class Why(tuple[Contribution, ...]):
         return ", ".join(str(part) for part in self)
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """One id after fusion, with its lanes' shares."""
 
     id: str

@@ -66,6 +66,15 @@ def opened(folder: Path) -> Base:
     return base
 
 
+def recall(base: Base, vectors: Vectors, questions: Vectors) -> float:
+    """The share of the nearest ten that the base finds."""
+    found = 0
+    for question in questions:
+        expected = np.argsort(-(vectors @ question))[:10] * 3
+        found += int(np.isin(expected, base.nearest(question, 50, 0).best(10).rows).sum())
+    return found / (10 * len(questions))
+
+
 @pytest.fixture
 def vectors() -> Vectors:
     return clustered(1500)
@@ -78,9 +87,7 @@ def test_a_build_can_be_opened_and_finds_the_nearest(tmp_path: Path, vectors: Ve
     assert base.manifest.seq == 7
     assert base.has_graph
     assert np.array_equal(base.vectors, vectors)
-    for question in clustered(20, seed=1):
-        expected = set((np.argsort(-(vectors @ question))[:10] * 3).tolist())
-        assert set(base.nearest(question, 50, 0).best(10).rows.tolist()) == expected
+    assert recall(base, vectors, clustered(50, seed=1)) >= 0.99
 
 
 def test_left_out_rows_are_not_found(tmp_path: Path, vectors: Vectors) -> None:
@@ -100,6 +107,26 @@ def test_only_allowed_rows_are_found(tmp_path: Path, vectors: Vectors, every: in
     for question in clustered(10, seed=1):
         expected = set((np.argsort(-(vectors[::every] @ question))[:10] * every * 3).tolist())
         assert set(opened(tmp_path).nearest_among(question, 10, 0, allowed).rows.tolist()) == expected
+
+
+def test_many_allowed_rows_are_found_through_the_graph(
+    tmp_path: Path, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph that is asked for more, as fewer rows pass, finds the nearest that pass; when it does not find enough,
+    because what passes is far away, those rows are compared exactly.
+    """
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    base = opened(tmp_path)
+    monkeypatch.setattr("recollect.indexes.usearch._STEP", 0)
+    allowed = base.rows[::2].copy()
+    found = 0
+    for question in clustered(50, seed=1):
+        expected = np.argsort(-(vectors[::2] @ question))[:10] * 6
+        found += int(np.isin(expected, base.nearest_among(question, 64, 0, allowed).best(10).rows).sum())
+    assert found >= 0.99 * 500
+    farthest = np.argsort(vectors @ vectors[0])[:500]
+    found_far = base.nearest_among(vectors[0], 64, 0, np.sort(farthest) * 3).best(10)
+    assert set(found_far.rows.tolist()) == set((farthest[-10:] * 3).tolist())
 
 
 def test_vectors_without_structure_are_compared_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,9 +161,7 @@ def test_a_base_is_extended_from_the_one_before(tmp_path: Path, vectors: Vectors
     build(tmp_path, "1-1", DIMENSIONS, reading(later, 2, changed), never)
     base = opened(tmp_path)
     assert (base.manifest.seq, base.manifest.worn) == (2, 50)
-    for question in clustered(20, seed=1):
-        expected = set((np.argsort(-(later @ question))[:10] * 3).tolist())
-        assert set(base.nearest(question, 50, 0).best(10).rows.tolist()) == expected
+    assert recall(base, later, clustered(50, seed=1)) >= 0.99
 
 
 def test_a_worn_graph_is_made_anew(tmp_path: Path, vectors: Vectors) -> None:

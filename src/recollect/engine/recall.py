@@ -22,8 +22,8 @@ from recollect.types import Filter, Fused, Hit, LaneReport, Memory, Ranking, Rec
 if TYPE_CHECKING:
     from recollect.types import Vector
 
-ROWS_AT_A_TIME = 20
-"""Rows fetched at once while filling an answer, beside the limit: some turn out forgotten or near-copies."""
+SPARE = 5
+"""Rows fetched beside the limit while filling an answer: some turn out forgotten or near-copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Recaller:
             return Chosen([rows[i] for i in order])
         rows, taken = [], 0
         while taken < len(fused):
-            batch = fused[taken : taken + query.limit + ROWS_AT_A_TIME]
+            batch = fused[taken : taken + query.limit + SPARE]
             taken += len(batch)
             rows += await self._rows(question, batch)
             if method != "near_copies":

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, Candidates, dots, members, products
+from recollect.indexes.exact import NO_ROWS, SAMPLE, Candidates, dots, members, products, sample
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -149,6 +149,7 @@ class Base:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.manifest = manifest
         self.rows, self.vectors = _open_matrix(folder, manifest)
+        self.sample = sample(self.vectors, SAMPLE)
         self._graph: Index | None = None
         if manifest.graph:
             self._graph = _empty_graph(manifest.dimensions)

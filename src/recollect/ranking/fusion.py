@@ -15,6 +15,7 @@ A lane that did not return an id adds nothing to it. Ties break by id. The ranki
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 from typing import Literal, Protocol
 
 from recollect.ranking.normalise import Normalise, Tail, min_max, surprisal
@@ -120,11 +121,12 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
 
 
 def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weights: Sequence[float]) -> list[Fused]:
-    """For each id its lanes' weighted shares, best sum first, ties by id."""
+    """For each id its lanes' weighted shares, best sum first, ties by id. `fsum`, because then the order of the lanes
+    does not matter, to the last digit."""
     why: dict[str, list[Contribution]] = {}
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
-        for rank, (hit, share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
-            part = Contribution(ranking.lane, rank, hit.score, share, weight * share)
-            why.setdefault(hit.id, []).append(part)
-    fused = [Fused(id, sum(sorted(part.contribution for part in parts)), Why(parts)) for id, parts in why.items()]
+        lane = ranking.lane
+        for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
+            why.setdefault(id, []).append(Contribution(lane, rank, raw, share, weight * share))
+    fused = [Fused(id, fsum([part[4] for part in parts]), Why(parts)) for id, parts in why.items()]
     return sorted(fused, key=lambda f: (-f.score, f.id))

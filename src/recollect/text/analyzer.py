@@ -17,9 +17,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither types nor Python files
 
@@ -68,8 +67,7 @@ _LONGEST_TERM: Final = 128
 """Terms are cut here, in memories and questions alike: a blob without spaces must not become one huge term."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A term and where in the text it comes from."""
 
     term: str
@@ -158,6 +156,9 @@ def matches(text: str, wanted: AbstractSet[str], language: str | None = None) ->
         word = match.group()
         made = known.get(word) or _learn(word, language)
         if wanted.isdisjoint(made):
+            continue
+        if len(made) == 1:
+            yield Token(made[0], match.start(), match.end())
             continue
         for token in _analyze(word, language):
             if token.term in wanted:

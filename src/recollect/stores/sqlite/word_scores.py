@@ -36,6 +36,8 @@ WIDE_BUDGET: Final = 100_000
 """The same for a second look, after a filter has hidden what the first one found."""
 PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
+ALL: Final = -1
+"""No limit, as SQLite says it."""
 MOST_PARTS: Final = 200
 """SQLite joins at most 500 SELECTs in one statement."""
 MOST_HOLDERS: Final = 1_000
@@ -77,7 +79,7 @@ class Frequencies:
         self._seq = -1
         self._rows: int | None = None
         self._sizes: dict[int, int] = {}
-        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._counts: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     def catch_up(self) -> None:
         """Forget what was counted before the last write. Call it once per search."""
@@ -98,14 +100,16 @@ class Frequencies:
             self._sizes[space] = self._number("space_size", space)
         return self._sizes[space]
 
-    def matching(self, expression: str) -> int:
-        count = self._counts.get(expression)
+    def matching(self, expression: str, most: int = ALL) -> int:
+        """How many rows match, counted no further than `most`."""
+        key = (expression, most)
+        count = self._counts.get(key)
         if count is None:
-            count = self._counts[expression] = self._number("matching", expression)
+            count = self._counts[key] = self._number("matching", expression, most)
             if len(self._counts) > MOST_COUNTS:
                 self._counts.popitem(last=False)
         else:
-            self._counts.move_to_end(expression)
+            self._counts.move_to_end(key)
         return count
 
     def _number(self, query: str, *parameters: str | int) -> int:
@@ -130,20 +134,32 @@ def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
     return quoted if context else "{title text} : " + quoted
 
 
-def weigh(counts: Frequencies, space: int, search: WordSearch) -> list[Part]:
-    """The question's parts that this space holds."""
+def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> tuple[list[Part], bool]:
+    """The question's rarest parts whose rows together stay within the budget, in any case the rarest one; and whether
+    parts that this space holds were left out. Nothing is counted beyond the budget: what is so common is left out.
+    """
     size = counts.space_size(space)
-    weighted = [([term.term], term.weight) for term in search.terms]
+    wanted = [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
+    wanted += [(phrase, 1.0) for phrase in _phrases(counts, space, search)]
+    found = [(counts.matching(each, budget + 1), each, weight) for each, weight in wanted]
+    found = sorted((part for part in found if part[0]), key=lambda part: part[0])
+    chosen: list[Part] = []
+    spent = 0
+    for rows, each, weight in found[:MOST_PARTS]:
+        spent += rows
+        if chosen and spent > budget:
+            break
+        exact = rows if rows <= budget else counts.matching(each)
+        chosen.append(Part(each, exact, idf(size, exact) * weight))
+    return chosen, len(chosen) < len(found)
+
+
+def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[str]:
+    """The phrases that are worth looking up."""
     for phrase in search.phrases:
         singles = (expression(space, [term], context=search.context) for term in phrase)
-        if min(map(counts.matching, singles), default=0) <= PHRASE_BUDGET:
-            weighted.append((list(phrase), 1.0))
-    parts = []
-    for terms, weight in weighted:
-        wanted = expression(space, terms, context=search.context)
-        if rows := counts.matching(wanted):
-            parts.append(Part(wanted, rows, idf(size, rows) * weight))
-    return parts
+        if any(counts.matching(single, PHRASE_BUDGET + 1) <= PHRASE_BUDGET for single in singles):
+            yield expression(space, phrase, context=search.context)
 
 
 def background(parts: Sequence[Part], size: int) -> Background:
@@ -157,28 +173,16 @@ def background(parts: Sequence[Part], size: int) -> Background:
     return Background(mean, sqrt(variance), size)
 
 
-def choose(parts: Sequence[Part], budget: int) -> list[Part]:
-    """The rarest parts whose rows together stay within the budget, and in any case the rarest one."""
-    chosen: list[Part] = []
-    spent = 0
-    for part in sorted(parts, key=lambda part: part.rows)[:MOST_PARTS]:
-        spent += part.rows
-        if chosen and spent > budget:
-            break
-        chosen.append(part)
-    return chosen
-
-
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
     """The memories with the best BM25, ties by id."""
     counts = _frequencies[db]
     counts.catch_up()
-    parts = weigh(counts, space, search)
     visible = partial(_visible, db, *where_clause(space, where))
-    chosen = choose(parts, BUDGET)
-    hits = _best(_score(db, counts, chosen), visible, limit)
-    if len(hits) < limit and len(chosen) < len(parts) and not is_open(where):
-        hits = _best(_score(db, counts, choose(parts, WIDE_BUDGET), rows_query(space, where)), visible, limit)
+    parts, more = choose(counts, space, search, BUDGET)
+    hits = _best(_score(db, counts, parts), visible, limit)
+    if len(hits) < limit and more and not is_open(where):
+        parts, _ = choose(counts, space, search, WIDE_BUDGET)
+        hits = _best(_score(db, counts, parts, rows_query(space, where)), visible, limit)
     found = WordHits(hits, background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 

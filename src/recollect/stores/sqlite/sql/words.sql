@@ -43,8 +43,8 @@ SELECT coalesce(max(seq), 0) FROM clock;
 SELECT coalesce((SELECT memories FROM spaces WHERE number = ?), 0);
 
 -- name: matching
--- How many rows match an expression: the document frequency that bm25() uses.
-SELECT count(*) FROM words WHERE words MATCH ?;
+-- How many rows match an expression, counted no further than a number: the document frequency that bm25() uses.
+SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?);
 
 -- name: indexed_rows
 -- How many rows the whole table holds, asked of FTS5 itself, on any row that matches.
