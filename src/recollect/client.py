@@ -7,6 +7,7 @@ This is also the composition root: the only place that names a concrete store.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
@@ -146,7 +147,7 @@ class AsyncSpace:
         """Remove a link (by every relation, if none is named); how many there were."""
         return await self._engine.unlink(self.name, source, target, relation)
 
-    async def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> list[Neighbor]:
+    async def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> builtins.list[Neighbor]:
         """What is linked to a memory, strongest first."""
         return await self._engine.neighbors(self.name, id, depth=depth, limit=limit)
 
@@ -275,7 +276,7 @@ class Space:
         """Remove a link (by every relation, if none is named); how many there were."""
         return self._run(self._space.unlink(source, target, relation))
 
-    def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> list[Neighbor]:  # type: ignore[valid-type]  # `list` is a verb of this class
+    def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> builtins.list[Neighbor]:
         """What is linked to a memory, strongest first."""
         return self._run(self._space.neighbors(id, depth=depth, limit=limit))
 
@@ -293,9 +294,7 @@ class Space:
         while (line := self._run(next_line())) is not None:
             yield line
 
-    def import_lines(
-        self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None
-    ) -> Imported:
+    def import_lines(self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None) -> Imported:
         """Take in JSON Lines; broken ones are named and left out. Running it again makes no copies."""
         return self._run(self._space.import_lines(lines, on_progress=on_progress))
 

@@ -119,7 +119,8 @@ class Records(Protocol):
 
     async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
         """Store all in one transaction, durable on return. Same namespace, kind and text, or the same id: not
-        stored again, answered with the first. A memory of a thread without a place goes to the thread's end."""
+        stored again, answered with the first. A memory of a thread without a place goes to the thread's end.
+        """
 
     async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
         """For each, what `add` would answer instead of storing it: the memory with the same id, or an exact copy."""
@@ -187,7 +188,8 @@ class VectorIndex(Protocol):
 class GraphIndex(Protocol):
     async def link(self, space: str, edges: Sequence[Edge], *, linked: Sequence[str] = ()) -> None:
         """Add edges (same ends and relation: the strength is replaced), and mark `linked` ids as linked to their
-        nearest. Raises NotFound when an end is not in this space."""
+        nearest. Raises NotFound when an end is not in this space.
+        """
 
     async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int: ...
 
@@ -196,7 +198,8 @@ class GraphIndex(Protocol):
     ) -> Sequence[Reached]:
         """Memories within `depth` (1 to 3) steps of a seed, along links in either direction, by the best product of
         strengths over all paths, best first, ties by id. Seeds are left out unless another seed reaches them.
-        Only memories that pass `where` are returned; the walk may pass through the others of this space."""
+        Only memories that pass `where` are returned; the walk may pass through the others of this space.
+        """
 
     def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
         """Every edge of the space, or those that touch these ids, streamed."""

@@ -116,7 +116,7 @@ class Recipe:
     """What an answer is when every lane failed."""
 
     def with_(self, **changes: Any) -> Recipe:
-        """This recipe with some values changed; an unknown name is refused.
+        """The recipe with some values changed; an unknown name is refused.
 
         `weights` maps lane (or leg) names to weights; `lanes` maps lane (or leg) names to settings of theirs;
         `fusion`, `diversity`, `limit` and `fanout` take their object or a mapping of its fields.

@@ -97,7 +97,9 @@ def _read_file() -> dict[str, Any]:
                 raise ConfigError(f"{path} cannot be read: {error}") from error
             known = {f.name for f in fields(Settings)}
             if unknown := sorted(set(table) - known):
-                raise ConfigError(f"{path} has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+                raise ConfigError(
+                    f"{path} has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}"
+                )
             return table
     return {}
 

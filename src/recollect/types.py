@@ -203,6 +203,9 @@ class Why(tuple[Contribution, ...]):
         return ", ".join(str(part) for part in self)
 
 
+NO_REASON = Why()
+
+
 class Fused(NamedTuple):
     """One id after fusion, with its lanes' shares."""
 
@@ -239,7 +242,7 @@ class Expectation:
     stage: Lost
     reason: str
     rank: int | None = None
-    why: Why = Why()
+    why: Why = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)

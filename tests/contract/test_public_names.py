@@ -35,10 +35,9 @@ def test_every_public_thing_is_documented() -> None:
             continue
         if not thing.__doc__:
             undocumented.append(name)
-        for method, value in vars(thing).items():
-            if callable(value) and not method.startswith("_") and name in ("Recollect", "AsyncRecollect", "Space", "AsyncSpace"):
-                if not value.__doc__:
-                    undocumented.append(f"{name}.{method}")
+        if name in ("Recollect", "AsyncRecollect", "Space", "AsyncSpace"):
+            calls = {n: call for n, call in vars(thing).items() if callable(call) and not n.startswith("_")}
+            undocumented += [f"{name}.{n}" for n, call in calls.items() if not call.__doc__]
     assert undocumented == []
 
 

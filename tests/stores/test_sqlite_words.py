@@ -130,7 +130,7 @@ def test_a_terms_weight_multiplies_its_share(index: Index) -> None:
 
 
 def test_the_background_is_told_by_the_document_frequencies(index: Index) -> None:
-    """Mean p x idf and variance p (1 - p) x idf^2, summed over the question's terms, p being the share that holds one."""
+    """Mean p x idf and variance p (1 - p) x idf^2, summed over the terms, p being the share that holds one."""
     index.put("plum", "banana", "banana", "cherry")
     background = index.search(WordSearch("", (Term("plum"), Term("banana"), Term("zebra")))).background
     assert background is not None

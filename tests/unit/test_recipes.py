@@ -92,9 +92,9 @@ def test_the_lanes_and_kinds_of_the_seeds() -> None:
 
 def test_fusion_and_diversity_of_the_seeds() -> None:
     """RRF k=60 four times, min-max once; MMR with lambda 0.7 in one."""
-    assert {r.name: (r.fusion.method, r.fusion.k) for r in RECIPES.values() if r.fusion.method == "rrf"} == {
-        name: ("rrf", 60) for name in ("polyant", "sci", "pgmemory", "drobek")
-    }
+    assert {
+        r.name: (r.fusion.method, r.fusion.k) for r in RECIPES.values() if r.fusion.method == "rrf"
+    } == dict.fromkeys(("polyant", "sci", "pgmemory", "drobek"), ("rrf", 60))
     assert RECIPES["novamem"].fusion.method == "min_max"
     assert (RECIPES["pgmemory"].diversity.method, RECIPES["pgmemory"].diversity.balance) == ("mmr", 0.7)
     assert RECIPES["pgmemory"].min_quality == 0.05

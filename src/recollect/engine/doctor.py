@@ -49,8 +49,8 @@ async def examine(engine: Engine) -> Diagnosis:
 
     checks = [await _try("store", store), await _try("vectors", generation), await _try("embedder", embedder)]
     if checks[0].ok:
-        for name in await engine.store.spaces():
-            checks.append(await _try(f"space {name}", _space_check(engine, name)))
+        names = await engine.store.spaces()
+        checks += [await _try(f"space {name}", _space_check(engine, name)) for name in names]
     return Diagnosis(tuple(checks))
 
 

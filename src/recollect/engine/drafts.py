@@ -21,6 +21,7 @@ from recollect.limits import (
     check_text,
     check_time,
 )
+from recollect.options import Changes
 from recollect.types import Draft, Memory
 
 PLACES = 2**53
@@ -70,10 +71,7 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(checked, name) for name in changes}
 
 
-CHANGEABLE = frozenset(
-    ("text", "namespace", "kind", "title", "tags", "source", "thread", "place", "metadata")
-    + ("occurred_at", "expires_at", "quality")
-)
+CHANGEABLE = frozenset(Changes.__annotations__)
 
 
 def to_draft(line: object) -> Draft:

@@ -68,5 +68,3 @@ def mismatch(known: Generation, model: str, dimensions: int | None) -> str:
         f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
         "with that embedder, or move it to the new one with `recollect export` and `recollect import` into a new store"
     )
-
-

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import builtins
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.engine import transfer
 from recollect.engine.drafts import check_changes
 from recollect.engine.embedding import Embedding
+from recollect.engine.lanes import LegSearch
 from recollect.engine.query import parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
@@ -36,7 +38,7 @@ class Engine:
         self,
         store: Store,
         embedder: Embedder,
-        question_vector: Callable[[str, str], Any],
+        question_vector: Callable[[str, str], Awaitable[Vector]],
     ) -> None:
         self.store = store
         self.embedding = Embedding(embedder, store)
@@ -44,7 +46,11 @@ class Engine:
         self._rememberer = Rememberer(store, store, self.embedding)
         self._upkeep = Upkeep(store, store, self.embedding)
         self._hits = HitCounter(store)
-        legs = {"vector": VectorLeg(store, store), "keyword": KeywordLeg(store), "graph": GraphLeg(store)}
+        legs: dict[str, LegSearch] = {
+            "vector": VectorLeg(store, store),
+            "keyword": KeywordLeg(store),
+            "graph": GraphLeg(store),
+        }
         self._recaller = Recaller(store, store, legs)
 
     async def open(self) -> None:
@@ -83,10 +89,10 @@ class Engine:
         self._upkeep.first_use(space)
         dimensions = await self.embedding.dimensions()
         given = options.get("vector")
-        vector = None if given is None else check_vector(given, dimensions)
+        vector: Vector | None = None if given is None else check_vector(given, dimensions)
 
         async def embed() -> Vector:
-            return vector if vector is not None else await self._question_vector(text, space)
+            return await self._question_vector(text, space) if vector is None else vector
 
         question = Question(space, text, query.where, query.fanout, embed, self.store, self.store)
         recall = await self._recaller.recall(query, question)
@@ -132,7 +138,7 @@ class Engine:
     async def unlink(self, space: str, source: str, target: str, relation: str | None) -> int:
         return await self.store.unlink(space, source, target, relation)
 
-    async def neighbors(self, space: str, id: str, *, depth: int, limit: int) -> list[Neighbor]:
+    async def neighbors(self, space: str, id: str, *, depth: int, limit: int) -> builtins.list[Neighbor]:
         """What is linked to a memory, within 1 to 3 steps, strongest first."""
         check_number("depth", depth, 1, 3, whole=True)
         check_number("limit", limit, 1, LIST_MOST, whole=True)

@@ -13,7 +13,7 @@ _last = 0
 
 def new_id() -> str:
     """A UUIDv7: 48 bits of milliseconds, 12 bits of a fraction of them, 62 random bits."""
-    global _last  # noqa: PLW0603  # the one place where ids of a process are kept in order
+    global _last  # the one place where ids of a process are kept in order
     nanoseconds = time.time_ns()
     milliseconds, rest = divmod(nanoseconds, 1_000_000)
     stamp = (milliseconds << 12) | (rest * 4096 // 1_000_000)

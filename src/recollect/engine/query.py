@@ -91,9 +91,7 @@ def _choice(said: object, otherwise: bool) -> bool:
 
 def _overrides(options: RecallOptions) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        name: options[name]  # type: ignore[literal-required]  # the names are keys of the TypedDict
-        for name in ("weights", "lanes", "fusion", "diversity")
-        if options.get(name) is not None
+        name: options[name] for name in ("weights", "lanes", "fusion", "diversity") if options.get(name) is not None
     }
     if (least := options.get("min_score")) is not None:
         changes["min_score"] = check_number("min_score", least, 0, 1e9)

@@ -153,5 +153,3 @@ def still_visible(memory: Memory, where: Filter) -> bool:
     if memory.superseded_by is not None and not where.include_superseded:
         return False
     return where.include_expired or memory.expires_at is None or memory.expires_at > now
-
-

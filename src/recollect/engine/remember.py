@@ -79,9 +79,7 @@ class Rememberer:
         added = iter(await self._store.add(space, records) if records else ())
         return [next(added) if copy is None else Remembered(copy, created=False) for copy in copies]
 
-    async def _vectors_of(
-        self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]
-    ) -> list[Vector | None]:
+    async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Vector | None]:
         """Given vectors checked, missing ones embedded; None for all the missing ones when the embedder is down."""
         dimensions = await self._embedding.dimensions()
         vectors: list[Vector | None] = [
@@ -122,9 +120,7 @@ def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
     return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest if hit.score > 0)
 
 
-def _record(
-    memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] = (), *, linked: bool = False
-) -> Record:
+def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] = (), *, linked: bool = False) -> Record:
     return Record(replace(memory, embedding="pending" if vector is None else "ready"), vector, edges, linked)
 
 

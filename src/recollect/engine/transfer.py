@@ -71,7 +71,8 @@ async def import_lines(
     on_progress: Callable[[Imported], None] | None = None,
 ) -> Imported:
     """Take in lines as `export` writes them, or plain `{"text": …}` ones. A broken line is counted and named, the
-    good ones are kept; what is there already is not stored again, so a cut-off import is simply run again."""
+    good ones are kept; what is there already is not stored again, so a cut-off import is simply run again.
+    """
     done = Imported()
     source = enumerate(lines, 1)
     # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
@@ -114,9 +115,7 @@ def _parse(space: str, line: str) -> Draft | Edge:
     return draft
 
 
-async def _take(
-    store: Store, rememberer: Rememberer, space: str, waiting: list[Numbered], done: Imported
-) -> Imported:
+async def _take(store: Store, rememberer: Rememberer, space: str, waiting: list[Numbered], done: Imported) -> Imported:
     drafts = [one for _, one in waiting if isinstance(one, Draft)]
     async for remembered in rememberer.remember_many(space, drafts):
         created = sum(one.created for one in remembered)

@@ -5,9 +5,9 @@ written once, under new names, and never changed; a small JSON file, the manifes
 replacing it is what publishes another pair. A process that dies while it builds leaves nothing but files without a
 manifest, which the next build sweeps away.
 
-The graph is an HNSW graph over vectors rounded to one byte per number: a third of the size, five times faster to build
-and twice as fast to search as one over float32, with the same recall, because what it finds is compared again, exactly,
-in the matrix.
+The graph is an HNSW graph over vectors rounded to one byte per number: a third of the size, about three times faster to
+build and twice as fast to search as one over float32, with about the same recall, because what it finds is compared
+again, exactly, in the matrix.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from recollect.indexes.exact import Mask, Rows
     from recollect.types import Vector, Vectors
 
-CONNECTIVITY = 16  # 24 and 32 found no more per millisecond, and make larger files
-EXPANSION_ADD = 256  # 128 builds no faster on two cores, and finds 0.993 of the nearest ten where this finds 0.998
+CONNECTIVITY = 16  # 24 and 32 find about as much at expansion 400, and make larger files
+EXPANSION_ADD = 256  # 128 finds 0.993 of the nearest ten at expansion 400, where this finds 0.998
 EXPANSIONS = (400, 800, 1600)  # effort of a search; the first suffices for real embeddings (0.998 of the nearest ten)
 GOAL = 0.99  # share of the nearest ten that a sample must find for an expansion to be used
 

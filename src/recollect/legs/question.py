@@ -73,7 +73,8 @@ class Question:
 
     async def once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What `work` gives, done once per question even when several lanes want it; one that gives up (its
-        deadline) does not take it away from the others."""
+        deadline) does not take it away from the others.
+        """
         if key not in self._shared:
             self._shared[key] = asyncio.create_task(work())
         task: asyncio.Task[T] = self._shared[key]

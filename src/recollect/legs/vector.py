@@ -51,7 +51,8 @@ class VectorLeg:
 
 def neighbourhoods(threads: Mapping[str, Beside]) -> dict[str, tuple[str | None, ...]]:
     """For each memory within `REACH` of a hit, its neighbours as (next before, next after, second before, second
-    after); None where the thread ends. `threads` has twice that reach, so that the outermost have theirs too."""
+    after); None where the thread ends. `threads` has twice that reach, so that the outermost have theirs too.
+    """
     around: dict[str, tuple[str | None, ...]] = {}
     for id, beside in threads.items():
         chain: list[str | None] = [*reversed(beside.before), id, *beside.after]

@@ -122,7 +122,8 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
 
 def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weights: Sequence[float]) -> list[Fused]:
     """For each id its lanes' weighted shares, best sum first, ties by id. `fsum`, because then the order of the lanes
-    does not matter, to the last digit."""
+    does not matter, to the last digit.
+    """
     why: dict[str, list[Contribution]] = {}
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
         lane = ranking.lane

@@ -17,7 +17,7 @@ from recollect.stores.sqlite import graph, migrations, records, text_indexes, wo
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
-from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, SpaceStats
+from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, Scored, SpaceStats
 
 if TYPE_CHECKING:
     from recollect.types import Vector

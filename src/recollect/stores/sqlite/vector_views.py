@@ -21,7 +21,6 @@ from recollect.indexes.exact import NO_ROWS, SAMPLE, Block, Candidates, members,
 from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
 from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json
-
 from recollect.types import Background
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ Q = load("vectors.sql")
 
 _SLACKS = (2, 8)  # candidates per hit wanted: a few superseded ones must not leave the answer short, nor most of them
 _FEWEST = 64  # candidates at least, because the graph orders them by rounded vectors
-_EFFORT = 4  # a graph asked for n finds 0.97 of the nearest n; asked for 4 n, 0.99
+_EFFORT = 4  # a graph asked for 2 n finds 0.97 of the nearest n; asked for 4 n, 0.99
 _DIGITS = 6  # of a cosine: what follows depends on the order in which float32 products are added up
 _FILTERS_KEPT = 32
 _SCANNED_AT_ONCE = 4096

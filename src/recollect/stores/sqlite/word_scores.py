@@ -223,9 +223,7 @@ def _visible(db: apsw.Connection, condition: str, values: Sequence[object], rows
     return dict(db.execute(Q["visible"].format(where=condition), (json.dumps(rows), *values)))
 
 
-def _holders(
-    db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]
-) -> dict[str, frozenset[str]]:
+def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]) -> dict[str, frozenset[str]]:
     """Which hits hold, in their own words, each term that names one thing and each phrase."""
     named = [(term.term,) for term in search.terms if term.names] + list(search.phrases)
     wanted = {hit.id for hit in hits}
