@@ -92,10 +92,13 @@ class WordHits(NamedTuple):
 
 
 class VectorHits(NamedTuple):
-    """A vector index's answer, and how the question's vector compares with those of the space at large."""
+    """A vector index's answer, how the question's vector compares with those of the space at large, and which of the
+    hits stand in a thread (None: the index does not know).
+    """
 
     hits: Sequence[Scored]
     background: Background | None = None
+    threaded: frozenset[str] | None = None
 
 
 class Reached(NamedTuple):

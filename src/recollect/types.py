@@ -207,11 +207,15 @@ NO_REASON = Why()
 
 
 class Fused(NamedTuple):
-    """One id after fusion, with its lanes' shares."""
+    """One id after fusion, with its lanes' shares: each what `Contribution` holds."""
 
     id: str
     score: float
-    why: Why
+    parts: tuple[tuple[str, int, float, float, float], ...]
+
+    @property
+    def why(self) -> Why:
+        return Why(Contribution(*part) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,8 @@ class Recaller:
 
     async def _hits(self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]) -> tuple[Hit, ...]:
         terms = frozenset(term.term for term in question.words.terms)
-        hits = [Hit(memory, f.score, f.why, snippet(memory.text, terms)) for f, memory in answer]
+        language = question.words.language
+        hits = [Hit(memory, f.score, f.why, snippet(memory.text, terms, language)) for f, memory in answer]
         if not query.window or not hits:
             return tuple(hits)
         beside = await self._store.beside(question.space, [hit.memory.id for hit in hits], query.window)

@@ -99,7 +99,7 @@ class Rememberer:
     async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
         """Links to the three nearest memories there are; none where the search fails (it is made up for later)."""
         try:
-            found, _ = await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)
+            found = (await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)).hits
         except RecollectError:
             return ()
         return similar(id, [hit for hit in found if hit.id != id][:NEAREST])

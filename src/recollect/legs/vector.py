@@ -25,14 +25,18 @@ class VectorLeg:
         self._records = records
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
-        hits, background = await question.nearest(question.filter_of(lane), lane.ef_search)
-        if lane.context and hits:
-            hits = await self._with_neighbours(question, lane, hits)
-        return Ranking(lane.name, tuple(hits), background)
+        found = await question.nearest(question.filter_of(lane), lane.ef_search)
+        hits = found.hits
+        threaded = [hit.id for hit in hits if found.threaded is None or hit.id in found.threaded]
+        if lane.context and threaded:
+            hits = await self._with_neighbours(question, lane, hits, threaded)
+        return Ranking(lane.name, tuple(hits), found.background)
 
-    async def _with_neighbours(self, question: Question, lane: Lane, hits: Sequence[Scored]) -> Sequence[Scored]:
+    async def _with_neighbours(
+        self, question: Question, lane: Lane, hits: Sequence[Scored], threaded: Sequence[str]
+    ) -> Sequence[Scored]:
         """The hits and what stands beside them, each scored with its neighbours' vectors blended into its own."""
-        threads = await self._records.beside(question.space, [hit.id for hit in hits], 2 * REACH)
+        threads = await self._records.beside(question.space, threaded, 2 * REACH)
         if not threads:
             return hits
         around = neighbourhoods(threads)

@@ -45,23 +45,17 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
     """
     kept: list[int] = []
     copies: list[int] = []
+    words: list[frozenset[str]] = []
     for position, text in enumerate(texts):
         if len(kept) == count:
             break
-        rivals = (texts[other] for other in kept if _comparable(text, texts[other]))
-        (copies if any(_alike(_mark(text), _mark(rival)) for rival in rivals) else kept).append(position)
+        own = frozenset(text.split())
+        words.append(own)
+        # most texts share few words with the others, and need no closer look
+        rivals = [n for n in kept if 2 * len(own & words[n]) >= min(len(own), len(words[n]))]
+        is_copy = bool(rivals) and any(_alike(_mark(text), _mark(texts[n])) for n in rivals)
+        (copies if is_copy else kept).append(position)
     return kept, copies
-
-
-def _comparable(one: str, other: str) -> bool:
-    """Whether two texts share so many words that a closer look is worth it."""
-    words, others = _split(one), _split(other)
-    return 2 * len(words & others) >= min(len(words), len(others))
-
-
-@lru_cache(maxsize=256)
-def _split(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from math import fsum
 from typing import Literal, Protocol
 
 from recollect.ranking.normalise import Normalise, Tail, min_max, surprisal
-from recollect.types import Contribution, Fused, Leg, Ranking, Why
+from recollect.types import Fused, Leg, Ranking
 
 TAILS: dict[Leg, Tail] = {"keyword": "exponential", "vector": "normal"}
 """How the scores of unrelated memories fall off. Links have no background: their strength is a share already."""
@@ -63,7 +63,7 @@ def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking]]) -> list[
         fused = calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in lanes])
     if fusion.digits is None:
         return fused
-    return [Fused(f.id, round(f.score, fusion.digits), f.why) for f in fused]
+    return [f._replace(score=round(f.score, fusion.digits)) for f in fused]
 
 
 def rrf(rankings: Sequence[Ranking], k: int = 60, weights: Sequence[float] | None = None) -> list[Fused]:
@@ -115,8 +115,8 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
         if at > place:
             moved, above = order.pop(at), order[place].score
             lift = above - moved.score
-            why = Why((*moved.why, Contribution("exact", place + 1, hit.score, lift, lift)))
-            order.insert(place, Fused(moved.id, above, why))
+            parts = (*moved.parts, ("exact", place + 1, hit.score, lift, lift))
+            order.insert(place, Fused(moved.id, above, parts))
     return order
 
 
@@ -124,10 +124,10 @@ def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weig
     """For each id its lanes' weighted shares, best sum first, ties by id. `fsum`, because then the order of the lanes
     does not matter, to the last digit.
     """
-    why: dict[str, list[Contribution]] = {}
+    found: dict[str, list[tuple[str, int, float, float, float]]] = {}
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
         lane = ranking.lane
         for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
-            why.setdefault(id, []).append(Contribution(lane, rank, raw, share, weight * share))
-    fused = [Fused(id, fsum([part[4] for part in parts]), Why(parts)) for id, parts in why.items()]
+            found.setdefault(id, []).append((lane, rank, raw, share, weight * share))
+    fused = [Fused(id, fsum([part[4] for part in parts]), tuple(parts)) for id, parts in found.items()]
     return sorted(fused, key=lambda f: (-f.score, f.id))

@@ -11,22 +11,22 @@ WIDTH = 240
 ELLIPSIS = "…"
 
 
-def snippet(text: str, terms: Collection[str], *, width: int = WIDTH) -> Snippet:
+def snippet(text: str, terms: Collection[str], language: str | None = None, *, width: int = WIDTH) -> Snippet:
     """`width` characters of `text` centred on the first token that is one of `terms`, else from its beginning.
 
-    An ellipsis stands on each side that was cut; `marks` point at every match within the snippet.
+    An ellipsis stands on each side that was cut; `marks` point at every match within the snippet. `language` is the
+    question's, where it shows; the text's own is guessed otherwise.
 
     >>> snippet("Invoice 12345 was paid on 3 May", {"12345"}, width=16).text
     '…voice 12345 was …'
     """
     wanted = frozenset(terms)
-    language = language_of(text)
-    first = next(matches(text, wanted, language), None)
-    start = 0
-    if first is not None and len(text) > width:
+    language = language or language_of(text)
+    start, end = 0, min(width, len(text))
+    if len(text) > width and (first := next(matches(text, wanted, language), None)):
         middle = (first.start + first.end) // 2
         start = min(max(middle - width // 2, 0), len(text) - width)
-    end = min(start + width, len(text))
+        end = start + width
     left, right = (ELLIPSIS if start else ""), (ELLIPSIS if end < len(text) else "")
     found = [(token.start, token.end) for token in matches(text[start:end], wanted, language)]
     return Snippet(left + text[start:end] + right, tuple(_apart(found, len(left))))

@@ -6,6 +6,7 @@ rows by sequence number, so several processes can share the file, and a cache th
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,10 +90,11 @@ class VectorSearch:
         view = self._views.caught_up(db, space, generation, len(question))
         if view is None:
             found = _scanned(db, space, generation, question, where, limit)
-            return VectorHits(_visible(db, space, where, found, limit))
+            return _visible(db, space, where, found, limit)
         if not view.total:
             return VectorHits([])
-        return VectorHits(self._nearest(db, space, view, question, where, limit, ef_search), view.background(question))
+        hits = self._nearest(db, space, view, question, where, limit, ef_search)
+        return hits._replace(background=view.background(question))
 
     def _nearest(
         self,
@@ -103,20 +105,20 @@ class VectorSearch:
         where: Filter,
         limit: int,
         ef_search: int | None,
-    ) -> list[Scored]:
+    ) -> VectorHits:
         expansion = max(_EFFORT * limit, ef_search or 0)
         for slack in _SLACKS if is_open(where) else ():
             found = view.nearest(question, max(slack * limit, _FEWEST), expansion)
-            hits = _visible(db, space, where, found, limit)
-            if len(hits) == limit or len(found.rows) == view.total:
-                return hits
+            visible = _visible(db, space, where, found, limit)
+            if len(visible.hits) == limit or len(found.rows) == view.total:
+                return visible
         count = max(_SLACKS[0] * limit, _FEWEST)
         for allowed in self._allowed.attempts(db, space, where):
             found = view.nearest_among(question, count, expansion, allowed)
-            hits = _visible(db, space, where, found, limit)
-            if len(hits) == limit or len(hits) == len(found.rows):
+            visible = _visible(db, space, where, found, limit)
+            if len(visible.hits) in (limit, len(found.rows)):
                 break
-        return hits
+        return visible
 
     def nearest_to(
         self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str], limit: int
@@ -181,16 +183,13 @@ class _AllowedRows:
         yield rows
 
 
-def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, limit: int) -> list[Scored]:
+def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, limit: int) -> VectorHits:
     """The best candidates that pass the filter in this snapshot, best first, ties by id."""
     condition, values = where_clause(space, where)
-    sql = (
-        "SELECT m.row, m.id FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value "  # noqa: S608 (values are parameters)
-        f"WHERE {condition}"
-    )
     scores = _cosines(found)
     order = np.argsort(-scores)
     hits: list[Scored] = []
+    threaded: set[str] = set()
     # Most often all of the first pass; looking up the others as well would take as long as finding them. Of those that
     # tie with the last of the first, all are looked up, because ids decide.
     first = int(np.count_nonzero(scores >= scores[order[: limit + limit // 4][-1]])) if len(order) else 0
@@ -198,9 +197,11 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
         if len(hits) >= limit:
             break
         rows = found.rows[part].tolist()
-        ids = dict(db.execute(sql, [as_json(rows), *values]))
+        passing = json.loads(db.execute(Q["visible"].format(where=condition), [as_json(rows), *values]).get)
+        ids = {row: id for row, id, _ in passing}
+        threaded.update(id for _, id, in_thread in passing if in_thread)
         hits += [Scored(ids[row], score) for row, score in zip(rows, scores[part].tolist(), strict=True) if row in ids]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+    return VectorHits(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit], threaded=frozenset(threaded))
 
 
 def _others(id: str, found: Candidates, names: Mapping[int, str], limit: int) -> list[Scored]:

@@ -12,9 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from math import fsum, log, sqrt
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, proxy
 
 import apsw
@@ -36,16 +35,24 @@ WIDE_BUDGET: Final = 100_000
 """The same for a second look, after a filter has hidden what the first one found."""
 PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
+ALIKE: Final = 0.02
+"""Where this space's idf and FTS5's own differ by one and the same factor for all parts, within this share of it, FTS5
+may add them up itself, which takes a third less time: a space that has a large file to itself, and rare words."""
 ALL: Final = -1
 """No limit, as SQLite says it."""
 MOST_PARTS: Final = 200
 """SQLite joins at most 500 SELECTs in one statement."""
+COUNTED_AT_ONCE: Final = 500
+"""Counts in one statement; SQLite allows 2,000 columns."""
 MOST_HOLDERS: Final = 1_000
 """Memories that are looked at to see which hits hold a name or a phrase; what more hold is no name."""
 MOST_COUNTS: Final = 10_000
 """Counts that a connection keeps in memory."""
 FTS5_LEAST_IDF: Final = 1e-6
 """What FTS5 takes for a term that is in half of all rows or more."""
+
+SQL: TypeAlias = tuple[str, list[object]]
+"""A piece of a statement, and its parameters."""
 
 Q = load("words.sql")
 _frequencies: WeakKeyDictionary[apsw.Connection, Frequencies] = WeakKeyDictionary()
@@ -102,15 +109,20 @@ class Frequencies:
 
     def matching(self, expression: str, most: int = ALL) -> int:
         """How many rows match, counted no further than `most`."""
-        key = (expression, most)
-        count = self._counts.get(key)
-        if count is None:
-            count = self._counts[key] = self._number("matching", expression, most)
-            if len(self._counts) > MOST_COUNTS:
-                self._counts.popitem(last=False)
-        else:
-            self._counts.move_to_end(key)
-        return count
+        return self.all_matching([expression], most)[0]
+
+    def all_matching(self, expressions: Sequence[str], most: int = ALL) -> list[int]:
+        """The same for several, those that are not known yet in one statement."""
+        unknown = [each for each in dict.fromkeys(expressions) if (each, most) not in self._counts]
+        for start in range(0, len(unknown), COUNTED_AT_ONCE):
+            some = unknown[start : start + COUNTED_AT_ONCE]
+            columns = ", ".join([f"({Q['matching']})"] * len(some))
+            counted = self._db.execute(f"SELECT {columns}", [v for each in some for v in (each, most)]).fetchone()
+            self._counts.update(zip(((each, most) for each in some), counted, strict=True))
+        found = [self._counts[each, most] for each in expressions]
+        while len(self._counts) > MOST_COUNTS:
+            self._counts.popitem(last=False)
+        return found
 
     def _number(self, query: str, *parameters: str | int) -> int:
         number: int = self._db.execute(Q[query], parameters).get
@@ -141,15 +153,18 @@ def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> 
     size = counts.space_size(space)
     wanted = [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
     wanted += [(phrase, 1.0) for phrase in _phrases(counts, space, search)]
-    found = [(counts.matching(each, budget + 1), each, weight) for each, weight in wanted]
-    found = sorted((part for part in found if part[0]), key=lambda part: part[0])
+    rows = counts.all_matching([each for each, _ in wanted], budget + 1)
+    found = sorted(
+        ((count, each, weight) for count, (each, weight) in zip(rows, wanted, strict=True) if count),
+        key=lambda part: part[0],
+    )
     chosen: list[Part] = []
     spent = 0
-    for rows, each, weight in found[:MOST_PARTS]:
-        spent += rows
+    for count, each, weight in found[:MOST_PARTS]:
+        spent += count
         if chosen and spent > budget:
             break
-        exact = rows if rows <= budget else counts.matching(each)
+        exact = count if count <= budget else counts.matching(each)
         chosen.append(Part(each, exact, idf(size, exact) * weight))
     return chosen, len(chosen) < len(found)
 
@@ -177,50 +192,62 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     """The memories with the best BM25, ties by id."""
     counts = _frequencies[db]
     counts.catch_up()
-    visible = partial(_visible, db, *where_clause(space, where))
+    condition = where_clause(space, where)
     parts, more = choose(counts, space, search, BUDGET)
-    hits = _best(_score(db, counts, parts), visible, limit)
+    hits = _best(partial(_score, db, counts, parts, condition), limit)
     if len(hits) < limit and more and not is_open(where):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        hits = _best(_score(db, counts, parts, rows_query(space, where)), visible, limit)
+        hits = _best(partial(_score, db, counts, parts, condition, allowed=rows_query(space, where)), limit)
     found = WordHits(hits, background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
 
+class _Scores(NamedTuple):
+    """The best rows that pass the filter, how many were looked at, and the score of the last of those."""
+
+    hits: list[Scored]
+    seen: int
+    last: float
+
+
 def _score(
-    db: apsw.Connection, counts: Frequencies, parts: Sequence[Part], allowed: tuple[str, list[object]] | None = None
-) -> Iterator[tuple[int, float]]:
-    """Every row, or every row that a query allows, that matches a part, with its score, best first."""
+    db: apsw.Connection,
+    counts: Frequencies,
+    parts: Sequence[Part],
+    condition: SQL,
+    limit: int,
+    allowed: SQL | None = None,
+) -> _Scores:
+    """The best `limit` rows, or the best of those that a query allows, that match a part; then the filter."""
     if not parts:
-        return iter(())
-    rows, parameters = allowed or ("", [])
+        return _Scores([], 0, 0.0)
     total = counts.indexed_rows(parts[0].expression)
-    for part in parts:
-        parameters += [TITLE, TEXT, CONTEXT, part.worth / fts5_idf(total, part.rows), part.expression]
-    each = Q["score_allowed_part"] if allowed else Q["score_part"]
-    scored = Q["score_rows"].format(parts=" UNION ALL ".join([each] * len(parts)))
-    return db.execute(Q["allowed"].format(rows=rows) + scored if allowed else scored, parameters)
+    factors = [part.worth / fts5_idf(total, part.rows) for part in parts]
+    each, parameters = Q["score_allowed_part"] if allowed else Q["score_part"], list(allowed[1]) if allowed else []
+    if not allowed and max(factors) - min(factors) <= ALIKE * min(factors):
+        merged = " OR ".join(part.expression for part in parts)
+        scored, parameters = Q["score_together"], [TITLE, TEXT, CONTEXT, sum(factors) / len(factors), merged]
+    else:
+        scored = Q["score_apart"].format(parts=" UNION ALL ".join([each] * len(parts)))
+        for part, factor in zip(parts, factors, strict=True):
+            parameters += [TITLE, TEXT, CONTEXT, factor, part.expression]
+    statement = Q["score_rows"].format(
+        allowed=Q["allowed"].format(rows=allowed[0]) if allowed else "", scored=scored, where=condition[0]
+    )
+    seen, last, hits = db.execute(statement, [*parameters, limit, *condition[1]]).get
+    return _Scores([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
 
 
-def _best(
-    scored: Iterator[tuple[int, float]], visible: Callable[[Sequence[int]], dict[int, str]], limit: int
-) -> list[Scored]:
-    """The best rows that pass the filter. Filtering in order looks at no more rows than it must."""
-    found: list[Scored] = []
-    take = limit + 20  # most often nothing is filtered out, and few scores are equal
-    while chunk := list(islice(scored, take)):
-        ids = visible([row for row, _ in chunk])
-        found += [Scored(ids[row], points) for row, points in chunk if row in ids]
-        if len(found) >= limit and chunk[-1][1] < found[limit - 1].score:
+def _best(score: Callable[[int], _Scores], limit: int) -> list[Scored]:
+    """The best that pass the filter, and with the last of them all that tie with it, so that ids decide. Most often
+    nothing is filtered out and few scores are equal, so little more than wanted is looked at first.
+    """
+    for most in (limit + limit // 4, ALL):
+        found = score(most)
+        complete = found.seen != most
+        if complete or (len(found.hits) > limit and found.last < found.hits[limit - 1].score):
             break
-        take *= 2
-    found.sort(key=lambda hit: (-hit.score, hit.id))
-    return found[:limit]
-
-
-def _visible(db: apsw.Connection, condition: str, values: Sequence[object], rows: Sequence[int]) -> dict[int, str]:
-    """The ids of those rows that pass the filter."""
-    return dict(db.execute(Q["visible"].format(where=condition), (json.dumps(rows), *values)))
+    return sorted(found.hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
 def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]) -> dict[str, frozenset[str]]:

@@ -44,7 +44,7 @@ SELECT coalesce((SELECT memories FROM spaces WHERE number = ?), 0);
 
 -- name: matching
 -- How many rows match an expression, counted no further than a number: the document frequency that bm25() uses.
-SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?);
+SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)
 
 -- name: indexed_rows
 -- How many rows the whole table holds, asked of FTS5 itself, on any row that matches.
@@ -58,9 +58,25 @@ SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words M
 -- The same for rows of `allowed` only; the plus makes SQLite walk the matches instead of looking each row up.
 SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ? AND +rowid IN (SELECT row FROM allowed)
 
+-- name: score_apart
+-- Parts with a factor each. The inner limit keeps bm25() inside its own SELECT, the only place where it works.
+SELECT row, sum(score) AS score FROM ({parts} LIMIT -1) GROUP BY row
+
+-- name: score_together
+-- Parts with one factor for all, as one expression.
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?
+
 -- name: score_rows
--- All parts together, best first. The limit keeps bm25() inside its own SELECT, the only place where it works.
-SELECT row, sum(score) AS score FROM ({parts} LIMIT -1) GROUP BY row ORDER BY score DESC, row;
+-- All parts together: how many of the best rows were looked at, the score of the last of them, and those that pass the
+-- filter, best first, as JSON: one row, because every row that crosses into Python has to wait for its turn there.
+{allowed}
+SELECT count(*), min(score), json_group_array(json_array(id, score)) FILTER (WHERE id IS NOT NULL)
+FROM (
+    SELECT m.id, best.score
+    FROM ({scored} ORDER BY score DESC, row LIMIT ?) AS best
+    LEFT JOIN memories AS m ON m.row = best.row AND {where}
+    ORDER BY best.score DESC
+);
 
 -- name: holders
 -- The memories that match, in the order of their rows.
@@ -69,10 +85,6 @@ SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid WHERE wor
 -- name: allowed
 -- The rows that pass a filter, before the rest of a statement.
 WITH allowed (row) AS MATERIALIZED ({rows})
-
--- name: visible
--- Which of some rows pass a filter, and their ids.
-SELECT m.row, m.id FROM json_each(?) AS asked CROSS JOIN memories AS m ON m.row = asked.value WHERE {where};
 
 -- name: text_indexes
 -- The text indexes that this file carries, and the last row that was indexed; 'ready' when all were.
