@@ -32,6 +32,11 @@ class Candidates(NamedTuple):
         kept = np.argpartition(self.scores, -count)[-count:]
         return Candidates(self.rows[kept], self.scores[kept])
 
+    def without(self, rows: Rows) -> Candidates:
+        """Those that are not in `rows`, which is sorted."""
+        kept = ~members(self.rows, rows)
+        return Candidates(self.rows[kept], self.scores[kept])
+
     def joined(self, other: Candidates) -> Candidates:
         return Candidates(np.concatenate((self.rows, other.rows)), np.concatenate((self.scores, other.scores)))
 
@@ -77,6 +82,13 @@ def sample(vectors: Vectors, count: int) -> Vectors:
     return vectors[np.linspace(0, len(vectors) - 1, count, dtype=np.int64)]
 
 
+def best_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int) -> list[Candidates]:
+    """The best rows for each of many vectors, all products at once: work for the background, so it may take cores."""
+    if not len(rows):
+        return [NOBODY] * len(vectors)
+    return [Candidates(rows, scores).best(count) for scores in vectors @ stored.T]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows and their vectors in memory, never changed once made.
@@ -120,6 +132,11 @@ class Block:
         # Comparing everything in one stroke beats picking out the vectors that count, unless those are few.
         scores = dots(vectors, vector, slots) if 3 * len(slots) < self.count else products(vectors, vector)[slots]
         return Candidates(rows[slots], scores).best(count)
+
+    def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
+        """The best of all rows for each of these vectors."""
+        slots = np.flatnonzero(self.live)
+        return best_of_each(self.rows[slots], self.vectors[slots], vectors, count)
 
     def _with_room(self, total: int) -> Block:
         if total <= len(self.rows):

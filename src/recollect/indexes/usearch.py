@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, SAMPLE, Candidates, dots, members, products, sample
+from recollect.indexes.exact import NO_ROWS, SAMPLE, Candidates, best_of_each, dots, members, products, sample
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -45,6 +45,7 @@ _AT_ONCE = 1000  # vectors added in a few tenths of a second: how long an abando
 _HOPELESS = 0.05  # share of vectors that do not find themselves at the first look
 _FIRST_LOOK = 32  # effort with which nearly every vector finds itself; the others are searched with more
 _COPIED_AT_ONCE = 4096
+_EFFORT_EACH = 64  # of a search for many vectors at once, which wants a few that are near, not the very nearest
 _THREADS = 2
 _WORN = 0.1  # share of a graph's vectors that may have been taken out before it is made anew
 _STEP = 15  # a step of the graph takes as long as this many exact comparisons of picked vectors
@@ -184,6 +185,17 @@ class Base:
             if len(kept) >= count:
                 return self._compared(vector, kept[:count])
         return self._compared(vector, passing).best(count)
+
+    def nearest_to_each(self, vectors: Vectors, count: int, without: Rows = NO_ROWS) -> list[Candidates]:
+        """About the best of all rows but those of `without`, for each of these vectors."""
+        if not self._graph or not self.manifest.expansion:
+            found = best_of_each(self.rows, self.vectors, vectors, count + len(without))
+            return [each.without(without) for each in found]
+        with self._searching:
+            keys = self._graph.search(vectors, min(_EFFORT_EACH, len(self)), threads=_THREADS).keys
+        rows = keys.reshape(len(vectors), -1).astype(np.int64)
+        kept = (found[~members(found, without)][: 2 * count] for found in rows)
+        return [self._compared(vector, found) for vector, found in zip(vectors, kept, strict=True)]
 
     def _search(self, graph: Index, vector: Vector, count: int, *, exact: bool = False) -> Rows:
         """Rows that are near, nearest first by the rounded vectors."""

@@ -83,6 +83,14 @@ class View:
             return found
         return self.base.nearest_among(vector, count, expansion, allowed, self.without).joined(found).best(count)
 
+    def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
+        """About the best of all rows for each of these vectors."""
+        found = self.tail.nearest_to_each(vectors, count)
+        if self.base is None:
+            return found
+        based = self.base.nearest_to_each(vectors, count, self.without)
+        return [one.joined(other).best(count) for one, other in zip(based, found, strict=True)]
+
     def background(self, vector: Vector) -> Background:
         """How the vector compares with the space at large, told by a sample of it."""
         cosines = products(sample(self.tail.vectors[: self.tail.count], SAMPLE), vector)

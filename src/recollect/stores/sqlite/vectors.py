@@ -131,7 +131,7 @@ class VectorSearch:
         view = self._views.caught_up(db, space, generation, vectors.shape[1])
         if view is None:
             return {}
-        found = [view.nearest(vector, limit + 1, _EFFORT * (limit + 1)) for vector in vectors]
+        found = view.nearest_to_each(vectors, limit + 1)
         rows = np.unique(np.concatenate([candidates.rows for candidates in found])).tolist()
         names = dict(db.execute(Q["ids_by_row"], (as_json(rows), space)))
         return {id: _others(id, candidates, names, limit) for id, candidates in zip(own, found, strict=True)}
