@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -102,9 +102,15 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
     return changes
 
 
+def _clamped(ef_search: int | None) -> int | None:
+    return None if ef_search is None else min(max(ef_search, 1), EF_SEARCH_MOST)
+
+
 def _check_lanes(how: Recipe) -> Recipe:
     if not any(lane.weight > 0 for lane in how.lanes):
         raise InvalidRequest("every lane has weight 0: give at least one lane a weight above 0")
+    if how.limit.clamp:
+        how = replace(how, lanes=tuple(replace(lane, ef_search=_clamped(lane.ef_search)) for lane in how.lanes))
     for lane in how.lanes:
         check_number(f"the deadline of lane {lane.name!r}", lane.deadline, 0.001, 600)
         check_number(f"the depth of lane {lane.name!r}", lane.depth, *DEPTHS, whole=True)

@@ -36,7 +36,7 @@ def lane_settings(lane: Lane) -> str:
     if lane.leg == "keyword":
         parts += [f"{lane.words} words", {"any": "any term"}.get(lane.match, f"{lane.match} (all)"), lane.score]
     if lane.leg == "graph":
-        parts += [f"{lane.depth} steps", f"from {lane.seeds} memories"]
+        parts += [f"{lane.depth} step{'s'[: lane.depth - 1]}", f"from {lane.seeds} memories"]
     if lane.title_boost:
         parts.append(f"+{lane.title_boost:g} for the title")
     if lane.context:
