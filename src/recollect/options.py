@@ -47,9 +47,7 @@ class RecallOptions(FilterOptions, total=False):
     vector: Sequence[float] | Vector | None
 
 
-class MemoryFields(TypedDict, total=False):
-    """What can be said of a memory beside its text."""
-
+class _Described(TypedDict, total=False):
     namespace: str
     kind: str
     title: str
@@ -60,22 +58,17 @@ class MemoryFields(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     occurred_at: datetime | str | None
     expires_at: datetime | str | None
+
+
+class MemoryFields(_Described, total=False):
+    """What can be said of a memory beside its text."""
+
     vector: Sequence[float] | Vector | None
     id: str | None
 
 
-class Changes(TypedDict, total=False):
+class Changes(_Described, total=False):
     """What `update` can change."""
 
     text: str
-    namespace: str
-    kind: str
-    title: str
-    tags: Iterable[str]
-    source: str
-    thread: str | None
-    place: int | None
-    metadata: Mapping[str, Any] | None
-    occurred_at: datetime | str | None
-    expires_at: datetime | str | None
     quality: float | None

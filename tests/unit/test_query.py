@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.ports import Term
 from recollect.text.analyzer import terms
-from recollect.text.query import QueryTerm, parse_query
+from recollect.text.query import parse_query
 
 
 def found(text: str) -> list[str]:
@@ -82,7 +83,7 @@ def test_any_text_is_a_question(text: str) -> None:
     distinct = [term.term for term in words.terms]
     assert len(set(distinct)) == len(distinct)
     assert " ".join(distinct).split() == distinct
-    assert all(isinstance(term, QueryTerm) and term.weight == 1.0 for term in words.terms)
+    assert all(isinstance(term, Term) and term.weight == 1.0 for term in words.terms)
     assert parse_query(text) == words
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recollect.ports import Store, Term, WordSearch
+from recollect.ports import Store, WordSearch
 from recollect.text.query import parse_query
 from recollect.types import Filter, Generation, Memory, Record
 
@@ -44,8 +44,7 @@ def unit(*numbers: float) -> Vector:
 def question(text: str, **settings: Any) -> WordSearch:
     """A question with its terms as the keyword leg would ask for them."""
     parsed = parse_query(text)
-    terms = tuple(Term(term.term, term.weight, term.exact) for term in parsed.terms)
-    return WordSearch(text, terms, parsed.phrases, **settings)
+    return WordSearch(text, parsed.terms, parsed.phrases, **settings)
 
 
 async def found(store: Store, text: str, where: Filter = ALL, *, limit: int = 10, **settings: Any) -> list[str]:

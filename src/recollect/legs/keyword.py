@@ -21,7 +21,7 @@ class KeywordLeg:
         analyzed = lane.match == "any"
         search = WordSearch(
             text=question.text,
-            terms=question.terms if analyzed else (),
+            terms=question.words.terms if analyzed else (),
             phrases=question.words.phrases if analyzed else (),
             words=lane.words,
             match=lane.match,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recollect.ports import Term, VectorHits, VectorIndex, WordIndex, WordSearch
+from recollect.ports import VectorHits, VectorIndex, WordIndex, WordSearch
 from recollect.text.query import QueryWords, parse_query
 from recollect.types import Filter, Scored
 
@@ -54,12 +54,8 @@ class Question:
 
     async def wordiest(self, where: Filter, *, limit: int) -> Sequence[Scored]:
         """The memories that hold most of the question's words."""
-        search = WordSearch(text=self.text, terms=self.terms, phrases=self.words.phrases)
+        search = WordSearch(text=self.text, terms=self.words.terms, phrases=self.words.phrases)
         return (await self.word_index.search_words(self.space, search, where, limit=limit)).hits
-
-    @cached_property
-    def terms(self) -> tuple[Term, ...]:
-        return tuple(Term(t.term, t.weight, t.exact) for t in self.words.terms)
 
     def filter_of(self, lane: Lane) -> Filter:
         """The caller's filter, narrowed to the lane's kinds."""

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from recollect.ports import Term
 from recollect.text.analyzer import safe, terms, word_terms, words
 from recollect.text.languages import DEFAULT, LANGUAGES, STOP_WORDS, fold, guess
 
@@ -23,29 +24,20 @@ _LONG_NUMBER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class QueryTerm:
-    """A term to look for, what it counts beside its rarity, and whether it names one thing (an identifier)."""
-
-    term: str
-    weight: float = 1.0
-    exact: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class QueryWords:
     """What a question looks for: its terms, each once, in order, and what it put in quotes, as adjacent terms.
 
     `language` is the question's own, None where it does not show.
     """
 
-    terms: tuple[QueryTerm, ...]
+    terms: tuple[Term, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
     language: str | None = None
 
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The terms that name one thing."""
-        return tuple(term.term for term in self.terms if term.exact)
+        return tuple(term.term for term in self.terms if term.names)
 
 
 def parse_query(text: str) -> QueryWords:
@@ -58,13 +50,13 @@ def parse_query(text: str) -> QueryWords:
     language = guess(found)
     small = STOP_WORDS[language or DEFAULT]
     telling = [word for word in found if fold(word) not in small]
-    chosen: dict[str, QueryTerm] = {}
+    chosen: dict[str, Term] = {}
     for word in telling or found:
         whole = _identifier(word)
         for form in _forms(language):
             for term in word_terms(word, form):
-                exact = term == whole or (term in chosen and chosen[term].exact)
-                chosen[term] = QueryTerm(term, exact=exact)
+                names = term == whole or (term in chosen and chosen[term].names)
+                chosen[term] = Term(term, names=names)
     return QueryWords(tuple(chosen.values()), _phrases(text, language), language)
 
 
