@@ -36,7 +36,7 @@ from recollect.settings import cache_folder
 from recollect.stores.sqlite.rows import space_number
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.stores.sqlite.vector_views import LIMITS
-from recollect.stores.sqlite.word_scores import BUDGET, Frequencies, choose
+from recollect.stores.sqlite.word_scores import BUDGET, Counts, Frequencies, choose
 from recollect.text.query import parse_query
 
 if TYPE_CHECKING:
@@ -223,8 +223,7 @@ def time_bare_fts5(path: Path, questions: Sequence[Question]) -> Spread:
     """The terms that the keyword leg selects as one OR query on the same FTS5 table, by its own bm25()."""
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         space = space_number(db, SPACE) or 0
-        counts = Frequencies(db)
-        counts.catch_up()
+        counts = Frequencies(db, Counts())
 
         def matching(question: Question) -> str:
             asked = parse_query(question.text)

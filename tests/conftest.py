@@ -34,15 +34,18 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 
 class FlakyEmbedder(HashingEmbedder):
-    """The hashing embedder, which fails while `down` is set."""
+    """The hashing embedder, which fails while `down` is set, and on texts that hold its poison."""
 
     down = False
+    poison = "\N{SKULL}"
     asked = 0
 
     async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
         self.asked += len(texts)
         if self.down:
             raise EmbeddingError("the embedding service is down")
+        if any(self.poison in text for text in texts):
+            raise EmbeddingError("the embedding service cannot take this text")
         return await super().embed(texts, space=space)
 
 

@@ -20,7 +20,7 @@ from recollect.engine.engine import Engine
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
 from recollect.errors import ConfigError, InvalidRequest
-from recollect.limits import check_name
+from recollect.limits import check_characters, check_name
 from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Store
 from recollect.settings import Settings
@@ -37,14 +37,21 @@ class AsyncRecollect:
     """A memory, opened: `async with AsyncRecollect(url) as r`.
 
     `url` says where it lives (`sqlite:///memory.db`); without one, `RECOLLECT_URL`, else one file in the user's data
-    folder. `embedder` is a name (`local`, `openai:MODEL`, `hashing`) or an object that embeds.
+    folder. A store that is not there is made, unless `create` is False. `embedder` is a name (`local`, `openai:MODEL`,
+    `hashing`) or an object that embeds.
     """
 
     def __init__(
-        self, url: str | None = None, *, embedder: str | Embedder | None = None, settings: Settings | None = None
+        self,
+        url: str | None = None,
+        *,
+        embedder: str | Embedder | None = None,
+        settings: Settings | None = None,
+        create: bool = True,
     ) -> None:
         from recollect.embedders import QueryCache, configured  # late: numpy is not needed to read `--help`
 
+        given = embedder
         named = embedder if isinstance(embedder, str) else None
         self.settings = settings or Settings.load(url=url, embedder=named)
         self.url = url or self.settings.url
@@ -55,8 +62,9 @@ class AsyncRecollect:
         async def question_vector(text: str, space: str) -> Vector:
             return await self._questions.embed_query(text, space=space)
 
-        self._store = _store(self.url)
+        self._store = _store(self.url, create=create)
         self._engine = Engine(self._store, embedder, question_vector)
+        self._own_embedder = embedder if embedder is not given else None
 
     async def __aenter__(self) -> Self:
         await self._engine.open()
@@ -74,8 +82,13 @@ class AsyncRecollect:
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
-        await self._questions.close()
-        await self._engine.close()
+        try:
+            await self._questions.close()
+            await self._engine.close()
+        finally:
+            if self._own_embedder is not None:
+                await self._own_embedder.close()
+            await self._store.close()
 
     def space(self, name: str) -> AsyncSpace:
         """One tenant's memories: no call on it reads or changes another's."""
@@ -134,10 +147,19 @@ class AsyncSpace:
     async def supersede(
         self, old: str, text: str | None = None, *, by: str | None = None, **fields: Unpack[MemoryFields]
     ) -> Memory:
-        """Replace a memory by a new text, or `by` another memory; the old one stays, and is no longer recalled."""
-        if (text is None) == (by is None):
-            raise InvalidRequest("supersede needs either a new text or by=ID of the memory that replaces the old one")
-        return await self._engine.supersede(self.name, old, by if text is None else _draft(text, fields))  # type: ignore[arg-type]  # one of the two is there
+        """Replace a memory by a new text, or `by` another memory; the old one stays, and is no longer recalled.
+
+        A new text takes over the old one's namespace, kind and tags, unless others are given.
+        """
+        if text is not None and by is None:
+            inherited = await self._engine.get(self.name, old)
+            kept: MemoryFields = {"namespace": inherited.namespace, "kind": inherited.kind, "tags": inherited.tags}
+            return await self._engine.supersede(self.name, old, _draft(text, {**kept, **fields}))
+        if text is None and by is not None and not fields:
+            return await self._engine.supersede(self.name, old, by)
+        raise InvalidRequest(
+            "supersede needs either a new text, or by=ID alone of the memory that replaces the old one"
+        )
 
     async def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
         """Link two memories; linking them again by the same relation changes the strength."""
@@ -177,9 +199,14 @@ class Recollect:
     """
 
     def __init__(
-        self, url: str | None = None, *, embedder: str | Embedder | None = None, settings: Settings | None = None
+        self,
+        url: str | None = None,
+        *,
+        embedder: str | Embedder | None = None,
+        settings: Settings | None = None,
+        create: bool = True,
     ) -> None:
-        self._async = AsyncRecollect(url, embedder=embedder, settings=settings)
+        self._async = AsyncRecollect(url, embedder=embedder, settings=settings, create=create)
         self.settings, self.url = self._async.settings, self._async.url
         self._portal = _Portal()
         try:
@@ -312,6 +339,11 @@ class _Portal:
         if not self.open:
             work.close()
             raise InvalidRequest("this Recollect is closed: open a new one")
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise InvalidRequest(
+                "a callback of this Recollect cannot call it and wait: note what to do, and do it after"
+            )
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -343,13 +375,19 @@ def _draft(text: str, fields: MemoryFields) -> Draft:
     return Draft(text, **fields)  # type: ignore[arg-type]  # the engine checks and converts every field
 
 
-def _store(url: str) -> Store:
-    scheme, colon, rest = url.partition("://")
+def _store(url: str, *, create: bool = True) -> Store:
+    """The store that a URL names, not yet opened."""
+    scheme, colon, rest = check_characters("the URL of a store", url).partition("://")
     if not colon or scheme != "sqlite":
         raise ConfigError(f"{url!r} is no store that Recollect knows; it knows {STORES}")
     path = unquote(rest.removeprefix("/"))
-    if not path:
+    if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:
         raise ConfigError(f"{url!r} names no file: write sqlite:///memory.db, or sqlite:////absolute/memory.db")
     from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`
 
-    return SqliteStore.temporary() if path == ":memory:" else SqliteStore(Path(path).expanduser())
+    if path == ":memory:":
+        return SqliteStore.temporary()
+    file = Path(path).expanduser()
+    if not create and not file.exists():
+        raise ConfigError(f"there is no store at {file} yet: `recollect remember` makes one, or name another")
+    return SqliteStore(file)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,8 @@ SOURCE_CHARACTERS = 2000
 TAGS = 64
 NAMESPACES = 16
 WINDOW = 50
+INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+"""A character that shows: not a blank, and not one of those that only steer others."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
@@ -30,7 +32,7 @@ def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
     """A text that can be stored and searched: not blank, not too long, no NUL, no lone surrogate."""
     if not isinstance(text, str):
         raise InvalidRequest(f"{what} must be a text, not {type(text).__name__}")
-    if not text.strip():
+    if not INK.search(text):
         raise InvalidRequest(f"{what} is empty: give it at least one word")
     return check_characters(what, text, most_bytes)
 
@@ -78,6 +80,11 @@ def check_number(what: str, value: object, least: float, most: float, *, whole: 
     return value
 
 
+def check_choice(what: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InvalidRequest(f"the {what} is {value!r:.80}, and must be one of: {', '.join(choices)}")
+
+
 def check_weight(what: str, value: object) -> float:
     """A lane's weight: any finite number from 0 up."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
@@ -119,9 +126,24 @@ def check_metadata(value: object) -> Mapping[str, Any]:
         text = json.dumps(dict(value), allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"metadata cannot be written as JSON: {error}") from None
-    check_characters("metadata", text.replace("\\u0000", "\x00"), METADATA_BYTES)
+    check_characters("metadata", text, METADATA_BYTES)
     copy: dict[str, Any] = json.loads(text)
+    if any("\x00" in part for part in _texts(copy)):
+        raise InvalidRequest("metadata holds a NUL character: remove it")
     return copy
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a JSON value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
 def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
@@ -129,14 +151,16 @@ def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
     import numpy as np  # late: `recollect --help` must not pay for it
 
     try:
-        vector = np.asarray(value, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vector = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError):
         raise InvalidRequest("a vector must be a list of numbers") from None
     if vector.ndim != 1 or not vector.size:
         raise InvalidRequest(f"a vector must be one list of numbers, not of shape {vector.shape}")
     if dimensions is not None and vector.size != dimensions:
         raise InvalidRequest(f"a vector of {vector.size} dimensions was given, and this store's have {dimensions}")
-    length = float(np.linalg.norm(vector))
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = float(np.linalg.norm(vector))
     if not math.isfinite(length) or length == 0:
         raise InvalidRequest("a vector must hold finite numbers, not all of them 0")
     return vector / np.float32(length)

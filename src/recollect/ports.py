@@ -122,7 +122,8 @@ class Records(Protocol):
 
     async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
         """Store all in one transaction, durable on return. Same namespace, kind and text, or the same id: not
-        stored again, answered with the first. A memory of a thread without a place goes to the thread's end.
+        stored again, answered with the first. A memory of a thread without a place goes to the thread's end. A link
+        whose other end was forgotten meanwhile is left out.
         """
 
     async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
@@ -136,7 +137,9 @@ class Records(Protocol):
     async def update(
         self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime
     ) -> Memory:
-        """Change the named fields. A changed text without a vector makes the memory `pending`. Raises NotFound."""
+        """Change the named fields. A changed title or text without a vector makes the memory `pending`, and its links
+        to its nearest are made anew. Raises NotFound.
+        """
 
     async def forget(self, space: str, ids: Sequence[str]) -> int:
         """Delete rows, words, vectors and links; how many there were."""
@@ -145,7 +148,9 @@ class Records(Protocol):
         """Mark `old` as replaced by `new`. Raises NotFound, and InvalidRequest for a cycle."""
 
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
-        """Thread neighbours up to `reach` on each side, for those ids that are in a thread."""
+        """Thread neighbours up to `reach` on each side, for those ids that are in a thread. A thread belongs to its
+        namespace: the same name in another one is another thread.
+        """
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         """Which of these ids pass the filter."""
@@ -153,8 +158,11 @@ class Records(Protocol):
     async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
         """Memories that still need a vector, oldest first."""
 
-    async def put_vectors(self, space: str, vectors: Mapping[str, Vector]) -> None:
-        """Attach vectors to memories, which become `ready`."""
+    async def put_vectors(self, space: str, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+        """Attach vectors to memories, which become `ready`; not where the title or the text changed meanwhile."""
+
+    async def fail_vectors(self, space: str, ids: Sequence[str]) -> None:
+        """Mark memories that cannot be embedded as `failed`: they no longer wait for a vector."""
 
     async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
         """Memories with a vector that were not yet linked to their nearest."""
@@ -189,9 +197,12 @@ class VectorIndex(Protocol):
 
 
 class GraphIndex(Protocol):
-    async def link(self, space: str, edges: Sequence[Edge], *, linked: Sequence[str] = ()) -> None:
-        """Add edges (same ends and relation: the strength is replaced), and mark `linked` ids as linked to their
-        nearest. Raises NotFound when an end is not in this space.
+    async def link(self, space: str, edges: Sequence[Edge]) -> None:
+        """Add edges; same ends and relation: the strength is replaced. Raises NotFound when an end is not here."""
+
+    async def link_nearest(self, space: str, nearest: Mapping[str, Sequence[Edge]]) -> None:
+        """For each of these memories its links to its nearest, which it is then marked to have; a link whose end was
+        forgotten meanwhile is left out.
         """
 
     async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int: ...

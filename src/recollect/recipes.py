@@ -7,7 +7,7 @@ configuration, rank function, fusion constant and bounds are theirs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from recollect.errors import InvalidRequest
@@ -129,12 +129,17 @@ class Recipe:
         for name, value in changes.items():
             if name not in known:
                 raise InvalidRequest(f"a recipe has no setting {name!r}; it has: {', '.join(sorted(known))}")
+            now = getattr(self, name)
             if isinstance(value, Mapping):
-                changes[name] = _changed(getattr(self, name), value, f"{name} of a recipe")
+                changes[name] = _changed(now, value, f"{name} of a recipe")
+            elif is_dataclass(now) and not isinstance(value, type(now)):
+                raise InvalidRequest(f"{name} must be a {type(now).__name__} or a mapping, not {value!r:.80}")
         return replace(self, lanes=lanes, **changes)
 
 
 def _changed(thing: Any, values: Mapping[str, Any], what: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise InvalidRequest(f"the settings of {what} must be a mapping of names to values, not {values!r:.80}")
     known = {f.name for f in fields(thing)}
     for name in values:
         if name not in known:
@@ -278,6 +283,6 @@ def recipe(which: str | Recipe) -> Recipe:
     """A recipe by name; a Recipe is returned as it is."""
     if isinstance(which, Recipe):
         return which
-    if which not in RECIPES:
+    if not isinstance(which, str) or which not in RECIPES:
         raise InvalidRequest(f"there is no recipe {which!r}; there are: {', '.join(RECIPES)}")
     return RECIPES[which]

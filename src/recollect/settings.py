@@ -25,6 +25,7 @@ from urllib.parse import quote
 from recollect.errors import ConfigError
 
 FILE = "recollect.toml"
+KINDS = {str: "text", dict: "table", int: "whole number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Settings:
     @staticmethod
     def load(*, url: str | None = None, embedder: str | None = None) -> Settings:
         """What the caller says, over the environment, over the file, over the defaults."""
+        if url is not None and not url.strip():
+            raise ConfigError("the URL of the store is empty: leave it out, or write sqlite:///memory.db")
         file = _read_file()
         table = file.get("openai", {})
         if not isinstance(table, dict):
@@ -108,6 +111,12 @@ def _openai(table: Mapping[str, Any]) -> OpenAISettings:
     known = {f.name for f in fields(OpenAISettings)}
     if unknown := sorted(set(table) - known):
         raise ConfigError(f"[openai] has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    kinds = {"base_url": str, "key": str, "keys": dict, "dimensions": int}
+    for name, value in table.items():
+        if not isinstance(value, kinds[name]) or isinstance(value, bool):
+            raise ConfigError(f"[openai] {name} must be a {KINDS[kinds[name]]}, not a {type(value).__name__}")
+    if not all(isinstance(key, str) for key in table.get("keys", {}).values()):
+        raise ConfigError("[openai] keys must give each space a text")
     settings = OpenAISettings(**table)
     return replace(
         settings,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -249,16 +250,23 @@ class Expectation:
     why: Why = NO_REASON
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hit:
-    """One memory of an answer."""
+    """One memory of an answer.
+
+    `snippet` is made when it is first looked at: an agent that reads the whole text never pays for it.
+    """
 
     memory: Memory
     score: float
     why: Why
-    snippet: Snippet
+    make_snippet: Callable[[], Snippet] = field(repr=False, compare=False)
     before: tuple[Memory, ...] = ()
     after: tuple[Memory, ...] = ()
+
+    @cached_property
+    def snippet(self) -> Snippet:
+        return self.make_snippet()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
-from recollect import AsyncRecollect, AsyncSpace, Draft, InvalidRequest, Lane, RecallFailed, Recipe
+from recollect import AsyncRecollect, AsyncSpace, Draft, Fanout, InvalidRequest, Lane, RecallFailed, Recipe
 from tests.conftest import FlakyEmbedder
+
+if TYPE_CHECKING:
+    from recollect.types import Vectors
+
+
+class SlowEmbedder:
+    """Another embedder, which takes its time."""
+
+    def __init__(self, inner: FlakyEmbedder) -> None:
+        self._inner = inner
+        self.name, self.dimensions = inner.name, inner.dimensions
+
+    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+        await asyncio.sleep(0.5)
+        return await self._inner.embed(texts, space=space)
+
+    async def close(self) -> None:
+        await self._inner.close()
 
 
 async def remember(space: AsyncSpace, *texts: str, **fields: object) -> list[str]:
@@ -87,6 +108,26 @@ async def test_every_lane_failing_is_an_error_or_an_empty_answer_as_the_recipe_s
     assert caught.value.lanes[0].status == "failed"
     answer = await work.recall("something", recipe="polyant", weights={"keyword": 0})
     assert (len(answer), answer.degraded) == (0, True)
+
+
+@pytest.mark.parametrize("recipe", ["pgmemory", "balanced", "sci", "novamem"])
+async def test_every_recipe_survives_a_dead_embedder(work: AsyncSpace, embedder: FlakyEmbedder, recipe: str) -> None:
+    """The words still answer, more than fit, so that the recipe's diversity has something to do."""
+    await work.remember_many(Draft(f"blue whale number {n}", kind="semantic") for n in range(20))
+    embedder.down = True
+    answer = await work.recall("blue whale", recipe=recipe, limit=3)
+    assert (len(answer), answer.degraded) == (3, True)
+
+
+async def test_a_late_vector_lane_leaves_the_rest_to_answer(
+    url: str, work: AsyncSpace, embedder: FlakyEmbedder
+) -> None:
+    """Also where the recipe would compare vectors afterwards."""
+    await work.remember_many(Draft(f"blue whale number {n}") for n in range(20))
+    async with AsyncRecollect(url, embedder=SlowEmbedder(embedder)) as r:
+        answer = await r.space("work").recall("blue whale", recipe="pgmemory", lanes={"vector": {"deadline": 0.05}})
+    assert [report.status for report in answer.lanes] == ["late", "ok"]
+    assert len(answer) == 5
 
 
 async def test_every_recipe_answers(work: AsyncSpace) -> None:
@@ -176,6 +217,9 @@ async def test_expect_says_where_a_memory_was_lost(client: AsyncRecollect, work:
     assert await stage(copy, limit=2) == "near-copy"
     assert await stage(far, weights={"vector": 0, "graph": 0}) == "not a candidate"
     assert await stage(far, limit=1) == "below the cut"
+    assert await stage(far, min_score=1e6) == "below the cut"
+    (episode,) = await remember(work, "zebra crossing in a dream", kind="episodic")
+    assert await stage(episode, recipe="polyant") == "filtered"
 
 
 async def test_a_turn_is_found_by_what_stands_beside_it(work: AsyncSpace) -> None:
@@ -249,6 +293,17 @@ async def test_every_value_of_a_recipe_can_be_overridden(work: AsyncSpace) -> No
         ("x", {"min_quality": 2}, "min_quality"),
         ("x", {"vector": [1, 2]}, "dimensions"),
         ("x", {"namespaces": [str(n) for n in range(17)]}, "17 namespaces"),
+        ("x", {"recipe": []}, "there is no recipe"),
+        ("x", {"lanes": {"vector": 5}}, "mapping"),
+        ("x", {"lanes": {"vector": {"weight": float("nan")}}}, "weight"),
+        ("x", {"lanes": {"vector": {"weight": -5}}}, "weight"),
+        ("x", {"lanes": {"vector": {"leg": "nose"}}}, "must be one of: vector, keyword, graph"),
+        ("x", {"lanes": {"keyword": {"match": "some"}}}, "must be one of: any, plain, websearch"),
+        ("x", {"fusion": {"method": "magic"}}, "must be one of: rrf"),
+        ("x", {"fusion": {"k": -30}}, "k of the fusion"),
+        ("x", {"diversity": {"method": "mmr", "balance": float("nan")}}, "balance"),
+        ("x", {"fanout": Fanout(0)}, "fanout"),
+        ("x", {"fanout": Fanout(10**9)}, "fanout"),
     ],
 )
 async def test_a_bad_question_gets_a_clear_sentence(

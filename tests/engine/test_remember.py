@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.embedders.hashing import HashingEmbedder
+from recollect.engine import upkeep
 from tests.conftest import FlakyEmbedder
 
 
@@ -63,6 +65,42 @@ async def test_a_memory_is_stored_while_the_embedder_is_down_and_embedded_later(
     await work.settle()
     assert (await work.get(made.memory.id)).embedding == "ready"
     assert not (await work.recall("boiler serviced")).degraded
+
+
+async def test_what_waits_for_a_vector_gets_it_in_the_running_process(
+    work: AsyncSpace, embedder: FlakyEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to ask: it is tried again until the embedder is back."""
+    monkeypatch.setattr(upkeep, "RETRY_SECONDS", (0.01, 0.01))
+    embedder.down = True
+    made = await work.remember("The boiler was serviced in March")
+    embedder.down = False
+    async with asyncio.timeout(30):
+        while (await work.get(made.memory.id)).embedding != "ready":  # noqa: ASYNC110  # no event tells: that is the point
+            await asyncio.sleep(0.01)
+
+
+async def test_one_text_that_cannot_be_embedded_does_not_hold_up_the_others(
+    work: AsyncSpace, embedder: FlakyEmbedder
+) -> None:
+    """The one at fault is marked as failed and stays findable by its words; the others get their vectors."""
+    drafts = [Draft(f"note number {n}") for n in range(10)]
+    await work.remember_many([*drafts, Draft(f"bad note {embedder.poison}")])
+    await work.settle()
+    states = {memory.text: memory.embedding for memory in (await work.list()).memories}
+    assert {states[draft.text] for draft in drafts} == {"ready"}
+    assert states[f"bad note {embedder.poison}"] == "failed"
+    assert (await work.recall("bad"))[0].memory.embedding == "failed"
+
+
+async def test_a_changed_title_is_embedded_anew(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """A title is part of the meaning; with the embedder down the memory waits for its new vector."""
+    id = (await work.remember("see there", title="Apples")).memory.id
+    embedder.down = True
+    assert (await work.update(id, title="Bicycles")).embedding == "pending"
+    embedder.down = False
+    await work.settle()
+    assert (await work.get(id)).embedding == "ready"
 
 
 async def test_another_model_is_refused_with_what_to_do(url: str) -> None:
@@ -144,6 +182,18 @@ async def test_a_superseded_memory_gives_way_to_its_correction(work: AsyncSpace)
         await work.supersede(new.id, by=old)
     with pytest.raises(NotFound):
         await work.supersede("nobody", "x")
+    for bad in ({}, {"text": "x", "by": old}, {"by": old, "kind": "fact"}):
+        with pytest.raises(InvalidRequest, match="supersede needs"):
+            await work.supersede(new.id, **bad)  # type: ignore[arg-type]
+
+
+async def test_a_correction_stays_where_the_old_fact_was(work: AsyncSpace) -> None:
+    """Namespace, kind and tags are taken over, so whoever looked there finds it; others can be given."""
+    old = (await work.remember("I live in Rome", namespace="hr", kind="identity", tags=["home"])).memory.id
+    new = await work.supersede(old, "I live in Milan")
+    assert (new.namespace, new.kind, new.tags) == ("hr", "identity", ("home",))
+    newer = await work.supersede(new.id, "I live in Turin", tags=["city"])
+    assert (newer.namespace, newer.tags) == ("hr", ("city",))
 
 
 async def test_forgotten_is_forgotten(work: AsyncSpace) -> None:

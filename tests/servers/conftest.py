@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from recollect import Recollect
 from tests.servers.cli_runner import Cli
 
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
+    """The command line, with a store that is there and empty."""
+    cli = Cli(tmp_path)
+    Recollect.migrate(cli.url)
+    return cli

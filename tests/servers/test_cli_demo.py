@@ -67,7 +67,7 @@ def test_the_demo_store_is_its_own(cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
     first = cli.json("demo")
     assert first["store"] == demo_url()
     assert (cli.folder / "share" / "recollect" / "demo.db").exists()
-    assert not (cli.folder / "memory.db").exists()
+    assert cli.json("spaces") == []
     assert (first["imported"]["created"], first["imported"]["broken"]) == (60, [])
     again = cli.json("demo")
     assert (again["imported"]["created"], again["memories"]) == (0, 60)

@@ -191,3 +191,25 @@ def test_a_bug_is_one_sentence_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
     assert result.exit_code == 1
     assert result.stderr.startswith("error: unexpected KeyError at test_cli_failures.py:")
     assert result.stderr.endswith("please report this as a bug\n")
+
+
+def test_asking_a_store_that_is_not_there_makes_none(cli: Cli) -> None:
+    """A misspelt path is told, not answered with nothing; `remember` makes a store where there was none."""
+    url, path = f"sqlite:///{cli.folder}/nowhere/typo.db", cli.folder / "nowhere" / "typo.db"
+    for command in (["recall", "x"], ["list"], ["stats"], ["doctor"], ["export", "-"], ["forget", "x"]):
+        result = cli(*command, "--store", url)
+        assert result.exit_code == 2
+        assert "there is no store at" in result.stderr
+    assert not path.parent.exists()
+    assert cli("remember", "x", "--store", url).exit_code == 0
+    assert path.exists()
+
+
+@pytest.mark.parametrize("url", ["", "sqlite://host/x.db", "sqlite:///x.db?mode=ro", "sqlite:///a%00b.db", "x.db"])
+def test_a_url_that_names_no_file(cli: Cli, url: str) -> None:
+    """One sentence, exit code 2, nothing made."""
+    before = sorted(cli.folder.iterdir())
+    result = cli("remember", "x", "--store", url)
+    assert result.exit_code == 2
+    assert "sqlite:///" in result.stderr
+    assert sorted(cli.folder.iterdir()) == before

@@ -50,7 +50,7 @@ def memory(text: str = "The walrus paid", **fields: object) -> Memory:
 def an_answer(text: str, snippet: Snippet | None = None, **fields: object) -> Recall:
     lanes = (LaneReport("vector", "vector", "ok", ms=1.5, candidates=9), LaneReport("keyword", "keyword", "ok"))
     why = Why((Contribution("vector", 2, 0.7, 0.8, 0.4), Contribution("keyword", 1, 7.5, 1.0, 0.5)))
-    hit = Hit(memory(text), 0.9, why, snippet or Snippet(text), before=(memory(NASTY),))
+    hit = Hit(memory(text), 0.9, why, lambda: snippet or Snippet(text), before=(memory(NASTY),))
     answer = Recall((hit,), degraded=False, lanes=lanes, took=3.2, query="q", recipe="balanced")
     return replace(answer, **fields)  # type: ignore[arg-type]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 from tests.servers.cli_runner import Cli
 
@@ -77,6 +79,33 @@ def test_export_leaves_no_half_file(cli: Cli) -> None:
     assert cli("export", str(file), "--space", "\n").exit_code == 1
     assert [path.name for path in cli.folder.glob("out*")] == ["out.jsonl"]
     assert file.read_text() == "before"
+
+
+def test_export_never_replaces_the_store(cli: Cli) -> None:
+    """The store's own file is refused, whatever it is called; its memories stay."""
+    cli.remember("one")
+    link = cli.folder / "link.jsonl"
+    link.symlink_to(cli.folder / "memory.db")
+    for target in (cli.folder / "memory.db", link):
+        result = cli("export", str(target))
+        assert result.exit_code == 1
+        assert "is the store itself" in result.stderr
+    assert [m["text"] for m in cli.json("list")["memories"]] == ["one"]
+
+
+def test_export_keeps_what_is_no_plain_file(cli: Cli) -> None:
+    """A device is written to, not replaced; behind a link the file it leads to is; permissions stay."""
+    cli.remember("one")
+    assert cli("export", os.devnull).exit_code == 0
+    assert not Path(os.devnull).is_file()
+    real, link = cli.folder / "real.jsonl", cli.folder / "link.jsonl"
+    real.write_text("before")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    assert cli("export", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert json.loads(real.read_text())["text"] == "one"
 
 
 def test_progress_is_for_terminals(cli: Cli) -> None:

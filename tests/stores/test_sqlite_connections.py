@@ -140,6 +140,21 @@ async def test_a_store_that_is_locked_for_long(connections: Connections) -> None
     await write(connections, "a")
 
 
+async def test_waiting_for_another_writer_holds_up_nothing_else(tmp_path: Path) -> None:
+    """While a write waits for the file this process goes on, and here even ends what the write waits for."""
+    connections = Connections(tmp_path / "memory.db")
+    await connections.open()
+    other = apsw.Connection(str(connections.path))
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(write(connections, "a"))
+    await asyncio.sleep(0.1)
+    other.execute("COMMIT")
+    await waiting
+    assert await connections.read(spaces) == ["a"]
+    other.close()
+    await connections.close()
+
+
 def test_every_driver_error_is_translated() -> None:
     """Whatever SQLite raises becomes a BackendError of one sentence that names the file."""
     kinds = [kind for kind in vars(apsw).values() if isinstance(kind, type) and issubclass(kind, apsw.Error)]

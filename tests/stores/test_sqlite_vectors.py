@@ -163,6 +163,20 @@ def test_an_empty_space_answers_with_nothing(file: File, search: VectorSearch) -
     assert file.search(search, made_up(1)[0]) == []
 
 
+def test_the_background_is_that_of_the_living(file: File, search: VectorSearch) -> None:
+    """Vectors that were replaced or forgotten since do not count."""
+    vector = made_up(1)[0]
+    file.add(np.repeat(vector[None], 100, axis=0))
+    file.search(search, vector)
+    file.forget(range(1, 50))
+    file.replace(range(50, 101), np.repeat(-vector[None], 51, axis=0))
+    background = search.search(file.db, SPACE, GENERATION, vector, OPEN, 10).background
+    assert background is not None
+    assert background.count == 51
+    assert background.mean == pytest.approx(-1)
+    assert background.deviation == pytest.approx(0, abs=1e-6)
+
+
 def test_scores_are_cosines_and_ties_go_by_id(file: File, search: VectorSearch) -> None:
     """Equal vectors score equally, within [-1, 1], and the smaller id comes first."""
     vector = made_up(1)[0]
@@ -317,6 +331,35 @@ def test_a_tail_that_outgrows_its_bound_is_built_into_the_base(file: File, searc
     for question in made_up(20, seed=8):
         assert nearly(file.search(search, question), file.exact(question))
     assert len(list(file.index.glob("1-1-*"))) == 2
+
+
+def test_an_emptied_space_has_no_base(file: File, search: VectorSearch, caplog: pytest.LogCaptureFixture) -> None:
+    """When all that is in a base was forgotten, nothing is built and nothing complains; a space that fills up again
+    gets a base of what is there then.
+    """
+    with_base(file, search)
+    question = made_up(1, seed=5)[0]
+    assert len(file.search(search, question)) == 10
+    file.forget(range(1, 1001))
+    assert file.search(search, question) == []
+    search.settle()
+    (first,) = file.add(question[None])
+    assert ids(file.search(search, question)) == [name(first)]
+    file.add(made_up(300, seed=6))
+    file.search(search, question)
+    search.settle()
+    assert nearly(file.search(search, question), file.exact(question))
+    assert not caplog.records
+
+
+def test_a_row_s_removals_are_one_entry(file: File) -> None:
+    """However often a memory's vector goes, what tells the caches does not grow."""
+    (row,) = file.add(made_up(1))
+    for _ in range(3):
+        file.replace([row], made_up(1))
+        with file.db:
+            remove(file.db, SPACE, file.tick(), [row])
+    assert file.db.execute("SELECT row, seq FROM removed_vectors").fetchall() == [(row, 7)]
 
 
 @pytest.mark.parametrize("pattern", ["*.json", "*.graph", "*.matrix", "*"])

@@ -30,6 +30,7 @@ class Index:
         self.db.execute(read("schema.sql"))
         self.db.execute("INSERT INTO spaces (number, name) VALUES (1, 'a'), (2, 'b')")
         words.register(self.db)
+        self.counts = word_scores.Counts()
         self.texts: dict[int, WordRow] = {}
 
     def put(
@@ -38,7 +39,8 @@ class Index:
         """Store texts at the end of a thread."""
         first: int = self.db.execute("SELECT coalesce(max(row), 0) + 1 FROM memories").get
         rows = [
-            WordRow(row, title, text, thread, row if thread else None) for row, text in enumerate(texts, start=first)
+            WordRow(row, title, text, "default", thread, row if thread else None)
+            for row, text in enumerate(texts, start=first)
         ]
         self.insert(rows, space, kind)
         words.put(self.db, space, rows)
@@ -57,7 +59,7 @@ class Index:
         tick(self.db)
         self.db.execute("UPDATE memories SET text = ? WHERE row = ?", (text, row))
         ((title, thread, place),) = self.db.execute("SELECT title, thread, place FROM memories WHERE row = ?", (row,))
-        words.put(self.db, 1, [WordRow(row, title, text, thread, place)])
+        words.put(self.db, 1, [WordRow(row, title, text, "default", thread, place)])
 
     def remove(self, *rows: int) -> None:
         tick(self.db)
@@ -65,7 +67,7 @@ class Index:
         self.db.executemany("DELETE FROM memories WHERE row = ?", [(row,) for row in rows])
 
     def search(self, search: WordSearch, *, space: int = 1, where: Filter = OPEN, limit: int = 100) -> WordHits:
-        return words.search(self.db, space, search, where, limit)
+        return words.search(self.db, space, search, where, limit, self.counts)
 
     def find(self, text: str, *, space: int = 1, where: Filter = OPEN, context: bool = True) -> dict[int, float]:
         """The score of each row that holds any of the text's terms, best first."""
@@ -225,11 +227,12 @@ def test_another_connection_sees_the_write(tmp_path: Path) -> None:
     one.put("plum", "banana")
     other = apsw.Connection(str(tmp_path / "m.db"))
     words.register(other)
+    counts = word_scores.Counts()
     asked = WordSearch("", (Term("plum"),))
-    assert words.search(other, 1, asked, OPEN, 10) == one.search(asked)
+    assert words.search(other, 1, asked, OPEN, 10, counts) == one.search(asked)
     one.put("plum")
-    assert len(words.search(other, 1, asked, OPEN, 10).hits) == 2
-    assert words.search(other, 1, asked, OPEN, 10) == one.search(asked)
+    assert len(words.search(other, 1, asked, OPEN, 10, counts).hits) == 2
+    assert words.search(other, 1, asked, OPEN, 10, counts) == one.search(asked)
     one.db.close()
     other.close()
 
@@ -277,7 +280,29 @@ def test_a_filter_that_hides_the_rare_terms_brings_the_common_ones_back(
     assert index.find("plum banana", where=Filter(kinds=("message",))).keys() == {14}
 
 
+def test_a_superseded_rare_word_does_not_leave_the_answer_empty(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all that holds the rare terms is superseded, the common ones are looked up; a hit is enough otherwise."""
+    index.put(*["plum"] * 12, "banana", "banana")
+    monkeypatch.setattr(word_scores, "BUDGET", 5)
+    index.db.execute("UPDATE memories SET superseded_by = '0001' WHERE row = 13")
+    assert index.find("plum banana").keys() == {14}
+    index.db.execute("UPDATE memories SET superseded_by = '0001' WHERE row = 14")
+    assert index.find("plum banana").keys() == set(range(1, 13))
+
+
 # Parts: phrases and names
+
+
+def test_what_very_many_hold_is_no_name(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name with too many holders has none, while a phrase has all the hits that hold it, wherever they are."""
+    monkeypatch.setattr(word_scores, "MOST_HOLDERS", 5)
+    index.put(*["quick fox"] * 5, "banana")
+    quick, fox = terms("quick")[0], terms("fox")[0]
+    asked = WordSearch("", (Term(quick, names=True), Term(fox)), phrases=((quick, fox),))
+    five = {f"{row:04}" for row in range(1, 6)}
+    assert index.search(asked).holders == {quick: five, f"{quick} {fox}": five}
+    index.put("quick fox")
+    assert index.search(asked).holders == {f"{quick} {fox}": {*five, "0007"}}
 
 
 def test_a_phrase_is_adjacent_terms(index: Index) -> None:
@@ -402,7 +427,7 @@ def test_a_removed_memory_leaves_its_neighbours(index: Index) -> None:
 @pytest.mark.parametrize("batch", [1, 2, 5, 40])
 def test_batches_and_order_make_no_difference(index: Index, batch: int) -> None:
     """However a thread is written, backwards, in pieces or at once, every context ends up right."""
-    rows = [WordRow(row, "", f"{chr(96 + row)}{chr(96 + row)}k", "t", row) for row in range(1, 21)]
+    rows = [WordRow(row, "", f"{chr(96 + row)}{chr(96 + row)}k", "default", "t", row) for row in range(1, 21)]
     random.Random(batch).shuffle(rows)
     for at in range(0, len(rows), batch):
         index.insert(rows[at : at + batch])
@@ -415,7 +440,7 @@ def test_batches_and_order_make_no_difference(index: Index, batch: int) -> None:
 
 def test_neighbours_are_found_through_the_threads_index(index: Index) -> None:
     """Reading a stretch of a thread never scans the memories."""
-    bounds = {"space": 1, "thread": "t", "low": 1, "high": 2, "reach": 4}
+    bounds = {"space": 1, "namespace": "n", "thread": "t", "low": 1, "high": 2, "reach": 4}
     plan = [str(row[3]) for row in index.db.execute("EXPLAIN QUERY PLAN " + load("words.sql")["stretch"], bounds)]
     assert sum("COVERING INDEX memories_by_thread" in step for step in plan) == 3
     assert not any("SCAN memories" in step for step in plan)

@@ -109,11 +109,13 @@ def test_calibrated_ignores_the_best_of_a_bad_list() -> None:
 
 
 def test_calibrated_without_a_background_is_min_max_and_links_count_as_they_are() -> None:
-    """A missing or flat background leaves only the list itself to go by."""
+    """No background, or one of two memories: only the list itself to go by. What all hold adds nothing."""
     lanes = [ranking("words", ("x", 4.0), ("y", 2.0)), ranking("links", ("y", 0.5))]
     assert scores(calibrated(lanes, [1.0, 0.1], ["exponential", None])) == {"x": 1.0, "y": 0.05}
+    few = replace(lanes[0], background=Background(3.0, 1.0, 2))
+    assert scores(calibrated([few], [1.0], ["exponential"])) == {"x": 1.0, "y": 0.0}
     flat = replace(lanes[0], background=Background(2.0, 0.0, 9))
-    assert scores(calibrated([flat], [1.0], ["exponential"])) == {"x": 1.0, "y": 0.0}
+    assert scores(calibrated([flat], [1.0], ["exponential"])) == {"x": 0.0, "y": 0.0}
 
 
 def test_an_exact_match_keeps_its_place_among_a_hundred_alike() -> None:

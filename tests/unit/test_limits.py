@@ -21,6 +21,9 @@ NOW = datetime(2026, 5, 3, tzinfo=UTC)
     [
         (Draft(""), "text is empty"),
         (Draft(" \n\t "), "text is empty"),
+        (Draft("\u200b\ufeff\u00ad"), "text is empty"),
+        ("a text", "must be a Draft, not str"),
+        (Draft("x", id="a", superseded_by="a"), "superseded by itself"),
         (Draft("x" * (TEXT_BYTES + 1)), "1,048,577 bytes"),
         (Draft("a\x00b"), "NUL character at position 1"),
         (Draft("a\ud800b"), "lone surrogate"),

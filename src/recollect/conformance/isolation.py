@@ -12,6 +12,7 @@ from recollect.types import Edge
 
 THERE = "there"
 IDS = ["a", "b"]
+EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
 WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation"}
 """What concerns the whole store."""
 
@@ -26,7 +27,6 @@ async def _edges(store: Store) -> list[Edge]:
 
 
 CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
-    "add": (lambda store: store.add(THERE, []), []),
     "copies": (lambda store: store.copies(THERE, [memory("a", "umbrella a")]), [None]),
     "get": (lambda store: store.get(THERE, IDS), {}),
     "list": (lambda store: _listed(store), ()),
@@ -36,7 +36,8 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "beside": (lambda store: store.beside(THERE, IDS, 2), {}),
     "visible": (lambda store: store.visible(THERE, IDS, ALL), set()),
     "pending": (lambda store: store.pending(THERE, limit=10), []),
-    "put_vectors": (lambda store: store.put_vectors(THERE, {"a": unit(-1), "c": unit(-1)}), None),
+    "put_vectors": (lambda store: store.put_vectors(THERE, EMBEDDED), None),
+    "fail_vectors": (lambda store: store.fail_vectors(THERE, [*IDS, "c"]), None),
     "unlinked": (lambda store: store.unlinked(THERE, limit=10), []),
     "mark_hits": (lambda store: store.mark_hits(THERE, dict.fromkeys(IDS, 1), now=NOW), None),
     "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
@@ -44,12 +45,26 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "search_vectors": (lambda store: _compared(store), []),
     "nearest_to": (lambda store: store.nearest_to(THERE, IDS, limit=3), {}),
     "vectors": (lambda store: store.vectors(THERE, IDS), {}),
-    "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")], linked=IDS)), None),
+    "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")])), None),
+    "link_nearest": (lambda store: store.link_nearest(THERE, {"a": [Edge("a", "b", "similar")], "b": []}), None),
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),
     "walk": (lambda store: store.walk(THERE, ["a"], ALL, depth=3, limit=10), []),
     "edges": (_edges, []),
+    "add": (lambda store: _added(store), (True, 0, [])),
 }
-"""Every call of a store, made from another space with the ids of this one, and what it must come to."""
+"""Every call of a store, made from another space with the ids of this one, and what it must come to. `add` comes last:
+with it the other space is one that was used."""
+
+
+async def _added(store: Store) -> Any:
+    """A memory of this space remembered in the other as well, linked to one that only this space has: whether it is
+    new there, its place in its thread, and the links; then it is forgotten.
+    """
+    there = record("a", "umbrella a", thread="t", space=THERE, edges=[Edge("a", "b")])
+    (answer,) = await store.add(THERE, [there])
+    edges = [edge async for edge in store.edges(THERE)]
+    await store.forget(THERE, ["a"])
+    return answer.created, answer.memory.place, edges
 
 
 async def _listed(store: Store) -> Any:

@@ -140,6 +140,21 @@ async def spec_beside_is_nearest_first(store: Store) -> None:
     assert (await store.beside(HERE, ["a"], 1))["a"] == Beside(("b",), ("c",))
 
 
+async def spec_a_thread_belongs_to_its_namespace(store: Store) -> None:
+    """The same thread name in two namespaces is two threads, each with its own places and neighbours; a memory that
+    changes namespaces goes to the end of the other thread.
+    """
+    one = [record(id, thread="t") for id in "ab"]
+    other = [record(id, thread="t", namespace="other") for id in "xyz"]
+    await store.add(HERE, [one[0], *other, one[1]])
+    stored = await store.get(HERE, ["a", "b", "x", "y", "z"])
+    assert [memory.place for memory in stored.values()] == [0, 1, 0, 1, 2]
+    assert await store.beside(HERE, ["a", "y"], 5) == {"a": Beside((), ("b",)), "y": Beside(("x",), ("z",))}
+    assert await ids(store, replace(ALL, thread="t")) == ["a", "b", "x", "y", "z"]
+    assert (await store.update(HERE, "x", {"namespace": "default"}, now=NOW)).place == 2
+    assert await store.beside(HERE, ["x", "y"], 5) == {"x": Beside(("b", "a"), ()), "y": Beside((), ("z",))}
+
+
 async def spec_beside_closes_the_gap(store: Store) -> None:
     """A forgotten memory is nobody's neighbour."""
     await store.add(HERE, [record(id, thread="t") for id in "abc"])
@@ -196,7 +211,7 @@ async def spec_update_makes_no_copies(store: Store) -> None:
 
 
 async def spec_update_of_the_text_replaces_words_and_vector(store: Store) -> None:
-    """A new text is found by its own words only, and waits for its own vector."""
+    """A new text is found by its own words only, and waits for its own vector; so does one with a new title."""
     await store.set_generation(MODEL)
     await store.add(HERE, [record("a", "an old umbrella", vector=unit(1))])
     assert (await store.update(HERE, "a", {"text": "a red bicycle"}, now=NOW)).embedding == "pending"
@@ -206,14 +221,19 @@ async def spec_update_of_the_text_replaces_words_and_vector(store: Store) -> Non
     await store.update(HERE, "a", {"text": "a blue bicycle"}, vector=unit(0, 1), now=NOW)
     assert (await store.get(HERE, ["a"]))["a"].embedding == "ready"
     assert np.allclose((await store.vectors(HERE, ["a"]))["a"], unit(0, 1))
+    assert (await store.update(HERE, "a", {"title": "A gift"}, now=NOW)).embedding == "pending"
+    assert await store.vectors(HERE, ["a"]) == {}
 
 
 async def spec_update_of_another_field_keeps_the_vector(store: Store) -> None:
-    """What does not change the text leaves the vector alone."""
+    """What changes neither title nor text leaves the vector and the links alone."""
     await store.set_generation(MODEL)
-    await store.add(HERE, [record("a", vector=unit(1))])
-    assert (await store.update(HERE, "a", {"quality": 1.0}, now=NOW)).embedding == "ready"
+    edges = [Edge("a", "b", "similar")]
+    await store.add(HERE, [record("b"), record("a", vector=unit(1), edges=edges, linked=True)])
+    assert (await store.update(HERE, "a", {"quality": 1.0, "text": "memory a"}, now=NOW)).embedding == "ready"
     assert await nearest(store, unit(1)) == ["a"]
+    assert [edge async for edge in store.edges(HERE)] == edges
+    assert await store.unlinked(HERE, limit=10) == []
 
 
 async def spec_update_moves_between_threads(store: Store) -> None:
@@ -223,6 +243,15 @@ async def spec_update_moves_between_threads(store: Store) -> None:
     assert await store.beside(HERE, ["a", "x"], 1) == {"a": Beside((), ("c",)), "x": Beside((), ("b",))}
     assert (await store.update(HERE, "a", {"thread": None}, now=NOW)).place is None
     assert await store.beside(HERE, ["a"], 1) == {}
+
+
+async def spec_a_place_needs_a_thread(store: Store) -> None:
+    """An update that gives a place to a memory without a thread is refused; with a thread it is fine."""
+    await store.add(HERE, [record("a")])
+    for changes in ({"place": 3}, {"place": 3, "thread": None}):
+        with raises(InvalidRequest, "'a'", "3"):
+            await store.update(HERE, "a", changes, now=NOW)
+    assert (await store.update(HERE, "a", {"place": 3, "thread": "t"}, now=NOW)).place == 3
 
 
 async def spec_forget_leaves_nothing(store: Store) -> None:
@@ -281,29 +310,6 @@ async def spec_a_corrected_fact_does_not_come_back(store: Store) -> None:
     assert await ids(store) == []
 
 
-async def spec_pending_waits_for_a_vector(store: Store) -> None:
-    """What was stored without a vector is pending, oldest first, until `put_vectors` brings it."""
-    await store.set_generation(MODEL)
-    await store.add(HERE, [record("b"), record("a"), record("c", vector=unit(1))])
-    assert [memory.id for memory in await store.pending(HERE, limit=10)] == ["b", "a"]
-    assert [memory.id for memory in await store.pending(HERE, limit=1)] == ["b"]
-    await store.put_vectors(HERE, {"b": unit(0, 1), "gone": unit(1)})
-    assert [memory.id for memory in await store.pending(HERE, limit=10)] == ["a"]
-    assert (await store.get(HERE, ["b"]))["b"].embedding == "ready"
-    assert (await nearest(store, unit(0, 1)))[0] == "b"
-
-
-async def spec_unlinked_until_linked(store: Store) -> None:
-    """What has a vector but no links to its nearest yet is unlinked, until `link` says that it was done."""
-    await store.set_generation(MODEL)
-    await store.add(HERE, [record("b", vector=unit(1)), record("a", vector=unit(0, 1)), record("pending")])
-    await store.add(HERE, [record("c", vector=unit(1, 1), edges=[Edge("c", "a", strength=0.5)], linked=True)])
-    assert await store.unlinked(HERE, limit=10) == ["b", "a"]
-    await store.link(HERE, [], linked=["b"])
-    assert await store.unlinked(HERE, limit=10) == ["a"]
-    assert await store.unlinked(HERE, limit=0) == []
-
-
 async def spec_hits_are_counted(store: Store) -> None:
     """`mark_hits` counts each answer and keeps the latest time; unknown ids do no harm."""
     await store.add(HERE, [record("a"), record("b")])
@@ -359,9 +365,7 @@ async def spec_a_batch_brings_its_links(store: Store) -> None:
 
 
 async def spec_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
-    """A link to nowhere, or one that cannot be, stores nothing of its batch."""
-    with raises(NotFound, "nowhere"):
-        await store.add(HERE, [record("a", edges=[Edge("a", "nowhere")]), record("b")])
+    """A link that cannot be stores nothing of its batch."""
     with raises(InvalidRequest):
         await store.add(HERE, [record("a", edges=[Edge("a", "b", strength=2.0)]), record("b")])
     assert await ids(store) == []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TypeAlias
 
-from recollect.conformance import filters, graph, isolation, records, vectors, words
+from recollect.conformance import filters, graph, isolation, records, upkeep, vectors, words
 from recollect.ports import Store
 
 FreshStore: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
@@ -57,7 +57,8 @@ def _specs(module: ModuleType) -> Iterator[Spec]:
             yield Spec(area, name.removeprefix("spec_"), inspect.getdoc(check) or "", check)
 
 
-SPECS = tuple(spec for module in (records, filters, words, vectors, graph, isolation) for spec in _specs(module))
+AREAS = (records, upkeep, filters, words, vectors, graph, isolation)
+SPECS = tuple(spec for area in AREAS for spec in _specs(area))
 
 
 async def run(fresh_store: FreshStore, specs: Sequence[Spec] = SPECS) -> Report:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from recollect.conformance.samples import ALL, HERE, MODEL, nearest, record, unit
+from recollect.conformance.samples import ALL, HERE, MODEL, memory, nearest, record, unit
 from recollect.ports import Store
 from recollect.types import Filter, Generation
 
@@ -80,7 +80,7 @@ async def spec_a_change_shows_in_the_next_search(store: Store) -> None:
     assert await nearest(store, unit(1)) == ["a"]
     await store.add(HERE, [record("b", vector=unit(1, 0.1)), record("c")])
     assert await nearest(store, unit(1)) == ["a", "b"]
-    await store.put_vectors(HERE, {"a": unit(-1), "c": unit(1)})
+    await store.put_vectors(HERE, [(memory("a"), unit(-1)), (memory("c"), unit(1))])
     assert await nearest(store, unit(1)) == ["c", "b", "a"]
     await store.forget(HERE, ["c"])
     assert await nearest(store, unit(1)) == ["b", "a"]
@@ -91,7 +91,7 @@ async def spec_a_replaced_vector_is_found_once(store: Store) -> None:
     await store.set_generation(MODEL)
     await store.add(HERE, [record("a", vector=unit(1)), record("b", vector=unit(0, 1))])
     for angle in (0.1, 0.2, 0.3):
-        await store.put_vectors(HERE, {"a": unit(1, angle)})
+        await store.put_vectors(HERE, [(memory("a"), unit(1, angle))])
         assert await nearest(store, unit(1)) == ["a", "b"]
 
 

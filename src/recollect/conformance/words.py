@@ -142,6 +142,14 @@ async def spec_neighbours_in_a_thread_lend_their_words(store: Store) -> None:
     assert await found(store, "umbrella", context=False) == ["3"]
 
 
+async def spec_a_thread_of_another_namespace_lends_nothing(store: Store) -> None:
+    """The same thread name in another namespace is another thread."""
+    await store.add(HERE, [record("a", "umbrella", thread="t"), record("b", "kite", thread="t", namespace="other")])
+    assert await found(store, "umbrella") == ["a"]
+    await store.update(HERE, "b", {"namespace": "default"}, now=NOW)
+    assert await found(store, "umbrella") == ["a", "b"]
+
+
 async def spec_neighbours_may_come_and_go(store: Store) -> None:
     """A neighbour that arrives later, changes or leaves changes what a memory is found by."""
     await store.add(HERE, [record("a", "one", thread="t")])

@@ -44,7 +44,8 @@ async def examine(engine: Engine) -> Diagnosis:
         return f"{known.model}, {known.dimensions} dimensions" if known else "no vectors yet"
 
     async def embedder() -> str:
-        vectors = await engine.embedding.embedder.embed(["Does the embedder work?"], space="doctor")
+        space = next(iter(await engine.store.spaces()), "default")  # a key may be a space's own
+        vectors = await engine.embedding.embedder.embed(["Does the embedder work?"], space=space)
         return f"{engine.embedding.embedder.name} answers, with {vectors.shape[1]} dimensions"
 
     checks = [await _try("store", store), await _try("vectors", generation), await _try("embedder", embedder)]
@@ -57,7 +58,8 @@ async def examine(engine: Engine) -> Diagnosis:
 def _space_check(engine: Engine, name: str) -> Callable[[], Awaitable[str]]:
     async def space() -> str:
         stats = await engine.store.stats(name)
-        found = f"{stats.memories:,} memories, {stats.edges:,} links"
+        memories = "1 memory" if stats.memories == 1 else f"{stats.memories:,} memories"
+        found = f"{memories}, {stats.edges:,} link{'' if stats.edges == 1 else 's'}"
         return found + (f"; {stats.pending:,} still wait for their vector" if stats.pending else "")
 
     return space

@@ -30,6 +30,8 @@ HITS = 2**53
 
 def complete(space: str, draft: Draft, now: datetime) -> Memory:
     """A draft with everything checked and filled in."""
+    if not isinstance(draft, Draft):
+        raise InvalidRequest(f"a memory to remember must be a Draft, not {type(draft).__name__}: write Draft(text)")
     created = check_time("created_at", draft.created_at) or now
     thread = None if draft.thread is None else check_name("thread", draft.thread)
     if thread is None and draft.place is not None:
@@ -50,7 +52,7 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
         updated_at=check_time("updated_at", draft.updated_at) or created,
         occurred_at=check_time("occurred_at", draft.occurred_at),
         expires_at=check_time("expires_at", draft.expires_at),
-        superseded_by=None if draft.superseded_by is None else check_name("superseded_by", draft.superseded_by),
+        superseded_by=_successor(draft),
         quality=None if draft.quality is None else check_number("quality", draft.quality, 0, 1),
         hits=int(check_number("hits", draft.hits, 0, HITS, whole=True)),
         last_hit_at=check_time("last_hit_at", draft.last_hit_at),
@@ -87,6 +89,12 @@ def to_draft(line: object) -> Draft:
 
 
 DRAFT_FIELDS = frozenset(f.name for f in fields(Draft)) - {"vector"}
+
+
+def _successor(draft: Draft) -> str | None:
+    if draft.superseded_by is not None and draft.superseded_by == draft.id:
+        raise InvalidRequest(f"memory {draft.id!r} cannot be superseded by itself")
+    return None if draft.superseded_by is None else check_name("superseded_by", draft.superseded_by)
 
 
 def _optional(what: str, text: object, most: int) -> str:

@@ -55,6 +55,14 @@ class Embedding:
         await self.claim(vectors.shape[1])
         return vectors
 
+    async def works(self, space: str) -> bool:
+        """Whether the embedder takes a text that nothing is wrong with."""
+        try:
+            await self.embedder.embed(["Does the embedder work?"], space=space)
+        except EmbeddingError:
+            return False
+        return True
+
 
 def passage(memory: Memory) -> str:
     """The text that stands for a memory in meaning: its title and its text."""

@@ -11,7 +11,7 @@ from recollect.engine import transfer
 from recollect.engine.drafts import check_changes
 from recollect.engine.embedding import Embedding
 from recollect.engine.lanes import LegSearch
-from recollect.engine.query import parse_filter, parse_query
+from recollect.engine.query import check_settings, parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.upkeep import HitCounter, Upkeep
@@ -57,14 +57,16 @@ class Engine:
         await self.store.open()
 
     async def close(self) -> None:
+        """Finish what is under way. The store and the embedder are whoever's opened them to close."""
         await self._upkeep.close()
         await self._hits.close()
-        await self.embedding.embedder.close()
-        await self.store.close()
 
     async def remember(self, space: str, draft: Draft) -> Remembered:
         self._upkeep.first_use(space)
-        return await self._rememberer.remember(space, draft)
+        remembered = await self._rememberer.remember(space, draft)
+        if remembered.memory.embedding == "pending":
+            self._upkeep.catch_up(space)
+        return remembered
 
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, on_progress: Callable[[int], None] | None = None
@@ -106,18 +108,28 @@ class Engine:
         return found[id]
 
     async def list(self, space: str, options: FilterOptions, *, limit: int, after: str | None) -> Page:
+        check_settings("list", options, FilterOptions.__annotations__)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
+        after = None if after is None else check_name("after", after)
         return await self.store.list(space, parse_filter(options), limit=limit, after=after)
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
-        return await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
+        revised = await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
+        self._upkeep.catch_up(space)
+        return revised
 
     async def forget(self, space: str, ids: Iterable[str]) -> int:
         return await self.store.forget(space, [check_name("id", id) for id in ids])
 
     async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
         """Replace a memory by a new one (a draft) or by another that is there already (its id)."""
-        await self.get(space, old)
+        known = await self.get(space, old)
+        if known.superseded_by is not None and known.superseded_by != new:
+            raise InvalidRequest(
+                f"memory {old!r} was superseded by {known.superseded_by!r} already: supersede that one"
+            )
+        if isinstance(new, str) and (await self.get(space, new)).superseded_by is not None:
+            raise InvalidRequest(f"memory {new!r} is itself superseded: name the one that holds now")
         id = new if isinstance(new, str) else (await self.remember(space, new)).memory.id
         if id == old:
             raise InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
@@ -136,7 +148,8 @@ class Engine:
         await self.store.link(space, [checked])
 
     async def unlink(self, space: str, source: str, target: str, relation: str | None) -> int:
-        return await self.store.unlink(space, source, target, relation)
+        relation = None if relation is None else check_name("relation", relation)
+        return await self.store.unlink(space, check_name("id", source), check_name("id", target), relation)
 
     async def neighbors(self, space: str, id: str, *, depth: int, limit: int) -> builtins.list[Neighbor]:
         """What is linked to a memory, within 1 to 3 steps, strongest first."""

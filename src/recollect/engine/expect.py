@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
+from recollect.engine.query import Query
 from recollect.legs.question import Question
 from recollect.ports import Records
 from recollect.types import Expectation, Filter, Fused, Hit, Lost, Memory
 
 
 async def explain_absence(
-    records: Records, question: Question, id: str, fused: Sequence[Fused], copies: Collection[str], hits: Sequence[Hit]
+    records: Records,
+    question: Question,
+    query: Query,
+    candidates: Sequence[Fused],
+    copies: Collection[str],
+    hits: Sequence[Hit],
 ) -> Expectation:
-    """The stage at which memory `id` left the way of this question, in the order of the stages."""
+    """The stage at which the expected memory left the way of this question, in the order of the stages.
+
+    `candidates` are all that the lanes found, before any cut.
+    """
+    id = query.expect or ""
     for rank, hit in enumerate(hits, 1):
         if hit.memory.id == id:
             return Expectation(id, "found", f"it is hit {rank} of {len(hits)}", rank, hit.why)
@@ -22,14 +32,16 @@ async def explain_absence(
         return Expectation(id, "not stored", f"space {question.space!r} holds no memory with this id")
     if id not in await records.visible(question.space, [id], question.where):
         return Expectation(id, *_why_filtered(memory, question.where))
-    for rank, one in enumerate(fused, 1):
+    for rank, one in enumerate(candidates, 1):
         if one.id == id:
             if id in copies:
                 return Expectation(id, "near-copy", "a hit above it says the same in the same words", rank, one.why)
-            reason = f"it came {rank} of {len(fused)} after fusion, with {one.score:.4f}"
+            reason = f"it came {rank} of {len(candidates)} after fusion, with {one.score:.4f}"
             return Expectation(id, "below the cut", reason, rank, one.why)
-    reason = f"no lane had it among its {question.fanout} candidates, or its score was below the least one wanted"
-    return Expectation(id, "not a candidate", reason)
+    lanes = [question.filter_of(lane) for lane in query.recipe.lanes if lane.weight > 0]
+    if not any([await records.visible(question.space, [id], where) for where in lanes]):
+        return Expectation(id, "filtered", f"no lane of {query.recipe.name!r} looks at kind {memory.kind!r}")
+    return Expectation(id, "not a candidate", f"no lane had it among its {question.fanout} candidates")
 
 
 def _why_filtered(memory: Memory, where: Filter) -> tuple[Lost, str]:

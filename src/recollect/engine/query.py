@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from recollect.errors import InvalidRequest
 from recollect.limits import (
@@ -14,15 +15,18 @@ from recollect.limits import (
     TAGS,
     WINDOW,
     check_characters,
+    check_choice,
     check_name,
     check_names,
     check_number,
     check_text,
     check_time,
+    check_weight,
 )
 from recollect.options import FilterOptions, RecallOptions
-from recollect.recipes import Fanout, Recipe, recipe
-from recollect.types import Filter
+from recollect.ports import KeywordScore, Match, Words
+from recollect.recipes import DiversityMethod, Fanout, FusionMethod, Recipe, recipe
+from recollect.types import Filter, Leg
 
 FANOUT_MOST = 10_000
 EF_SEARCH_MOST = 200
@@ -44,12 +48,9 @@ class Query:
 
 def parse_query(text: str, options: RecallOptions) -> Query:
     """Check everything a caller said about a recall, and fill in what the recipe says."""
-    known = RecallOptions.__annotations__
-    for name in options:
-        if name not in known:
-            raise InvalidRequest(f"recall has no setting {name!r}; it has: {', '.join(sorted(known))}")
+    check_settings("recall", options, RecallOptions.__annotations__)
     check_text("the query", text, most_bytes=QUERY_BYTES)
-    how = _check_lanes(recipe(options.get("recipe", "balanced")).with_(**_overrides(options)))
+    how = _check_recipe(recipe(options.get("recipe", "balanced")).with_(**_overrides(options)))
     limit = how.limit.apply(options.get("limit"))
     expect = options.get("expect")
     return Query(
@@ -61,6 +62,12 @@ def parse_query(text: str, options: RecallOptions) -> Query:
         expect=None if expect is None else check_name("the expected id", expect),
         window=int(check_number("window", options.get("window", 0), 0, WINDOW, whole=True)),
     )
+
+
+def check_settings(what: str, options: Mapping[str, object], known: Iterable[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise InvalidRequest(f"{what} has no setting {name!r}; it has: {', '.join(sorted(known))}")
 
 
 def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
@@ -96,7 +103,7 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
     if (least := options.get("min_score")) is not None:
         changes["min_score"] = check_number("min_score", least, 0, 1e9)
     if (fanout := options.get("fanout")) is not None:
-        if not isinstance(fanout, Fanout):
+        if not isinstance(fanout, Fanout | Mapping):
             fanout = Fanout(times=0, at_least=int(check_number("fanout", fanout, 1, FANOUT_MOST, whole=True)))
         changes["fanout"] = fanout
     return changes
@@ -104,6 +111,24 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
 
 def _clamped(ef_search: int | None) -> int | None:
     return None if ef_search is None else min(max(ef_search, 1), EF_SEARCH_MOST)
+
+
+def _check_recipe(how: Recipe) -> Recipe:
+    """What a caller may have said about a recipe; the built-in ones pass."""
+    check_choice("fusion method", how.fusion.method, get_args(FusionMethod))
+    check_number("k of the fusion", how.fusion.k, 0, 10_000)
+    check_choice("diversity method", how.diversity.method, get_args(DiversityMethod))
+    check_number("balance of the diversity", how.diversity.balance, 0, 1)
+    check_number("fanout", how.fanout.apply(how.limit.default), 1, FANOUT_MOST, whole=True)
+    for lane in how.lanes:
+        check_characters(f"the name of lane {lane.name!r}", lane.name)
+        check_choice(f"leg of lane {lane.name!r}", lane.leg, get_args(Leg))
+        check_weight(lane.name, lane.weight)
+        check_choice(f"words of lane {lane.name!r}", lane.words, get_args(Words))
+        check_choice(f"match of lane {lane.name!r}", lane.match, get_args(Match))
+        check_choice(f"score of lane {lane.name!r}", lane.score, get_args(KeywordScore))
+        check_number(f"title_boost of lane {lane.name!r}", lane.title_boost, 0, 1e6)
+    return _check_lanes(how)
 
 
 def _check_lanes(how: Recipe) -> Recipe:
@@ -115,7 +140,6 @@ def _check_lanes(how: Recipe) -> Recipe:
         check_number(f"the deadline of lane {lane.name!r}", lane.deadline, 0.001, 600)
         check_number(f"the depth of lane {lane.name!r}", lane.depth, *DEPTHS, whole=True)
         check_number(f"the seeds of lane {lane.name!r}", lane.seeds, 1, 100, whole=True)
-        check_characters(f"the name of lane {lane.name!r}", lane.name)
         if lane.ef_search is not None:
             check_number(f"ef_search of lane {lane.name!r}", lane.ef_search, 1, EF_SEARCH_MOST, whole=True)
     return how

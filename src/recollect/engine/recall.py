@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect.engine.expect import explain_absence
@@ -49,12 +50,13 @@ class Recaller:
         rankings = {report.lane: ranking for report, ranking in answered if ranking is not None}
         if not rankings and any(report.status != "skipped" for report in reports):
             return self._all_failed(query, reports, started)
-        fused = self._fuse(query, rankings)
-        chosen = await self._choose(query, question, fused)
+        fused = good_enough(self._fuse(query, rankings), query.recipe.min_score)
+        chosen = await self._choose(query, question, fused, rankings)
         hits = await self._hits(query, question, chosen.answer)
         expected = None
         if query.expect is not None:
-            expected = await explain_absence(self._store, question, query.expect, fused, chosen.copies, hits)
+            candidates = self._fuse(query, rankings)
+            expected = await explain_absence(self._store, question, query, candidates, chosen.copies, hits)
         return Recall(
             hits=hits,
             degraded=any(report.status in ("late", "failed") for report in reports),
@@ -74,15 +76,15 @@ class Recaller:
 
     def _fuse(self, query: Query, rankings: Mapping[str, Ranking]) -> list[Fused]:
         lanes = [lane for lane in query.recipe.lanes if lane.name in rankings]
-        fused = fuse(query.recipe.fusion, [(lane, rankings[lane.name]) for lane in lanes])
-        least = query.recipe.min_score
-        return fused if least is None else [f for f in fused if f.score >= least]
+        return fuse(query.recipe.fusion, [(lane, rankings[lane.name]) for lane in lanes])
 
-    async def _choose(self, query: Query, question: Question, fused: Sequence[Fused]) -> Chosen:
+    async def _choose(
+        self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
+    ) -> Chosen:
         method = query.recipe.diversity.method
         if method == "mmr" and len(fused) > query.limit:
             rows = await self._rows(question, fused)
-            order = await self._by_mmr(query, question, [f for f, _ in rows])
+            order = await self._by_mmr(query, question, [f for f, _ in rows], rankings)
             return Chosen([rows[i] for i in order])
         rows, taken = [], 0
         while taken < len(fused):
@@ -107,11 +109,13 @@ class Recaller:
         where = question.where
         return [(f, found[f.id]) for f in fused if f.id in found and still_visible(found[f.id], where)]
 
-    async def _by_mmr(self, query: Query, question: Question, fused: Sequence[Fused]) -> list[int]:
-        vectors = await self._vectors.vectors(question.space, [f.id for f in fused])
-        wanted: Vector | None = None
-        if vectors:
-            wanted = await question.vector()
+    async def _by_mmr(
+        self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
+    ) -> list[int]:
+        """Relevance is the cosine with the question, or the fused score where no vector lane answered."""
+        by_meaning = any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes)
+        vectors = await self._vectors.vectors(question.space, [f.id for f in fused]) if by_meaning else {}
+        wanted = await question.vector() if by_meaning else None
 
         def cosine(one: Vector | None, other: Vector | None) -> float:
             return float(one @ other) if one is not None and other is not None else 0.0
@@ -128,12 +132,13 @@ class Recaller:
     async def _hits(self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]) -> tuple[Hit, ...]:
         terms = frozenset(term.term for term in question.words.terms)
         language = question.words.language
-        hits = [Hit(memory, f.score, f.why, snippet(memory.text, terms, language)) for f, memory in answer]
+        hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
         if not query.window or not hits:
             return tuple(hits)
         beside = await self._store.beside(question.space, [hit.memory.id for hit in hits], query.window)
-        wanted = {id for b in beside.values() for id in (*b.before, *b.after)}
-        rows = await self._store.get(question.space, list(wanted))
+        wanted = [id for b in beside.values() for id in (*b.before, *b.after)]
+        seen = await self._store.visible(question.space, wanted, replace(question.where, kinds=(), tags=()))
+        rows = await self._store.get(question.space, list(seen))
         return tuple(_with_window(hit, beside.get(hit.memory.id), rows) for hit in hits)
 
 
@@ -146,6 +151,11 @@ def _with_window(hit: Hit, beside: tuple[tuple[str, ...], tuple[str, ...]] | Non
         before=tuple(rows[id] for id in reversed(before) if id in rows),
         after=tuple(rows[id] for id in after if id in rows),
     )
+
+
+def good_enough(fused: Sequence[Fused], least: float | None) -> Sequence[Fused]:
+    """Those with at least the least score wanted."""
+    return fused if least is None else [f for f in fused if f.score >= least]
 
 
 def still_visible(memory: Memory, where: Filter) -> bool:

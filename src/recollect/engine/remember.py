@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,7 +14,7 @@ from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_vector
 from recollect.ports import Store, VectorIndex
-from recollect.types import Draft, Edge, Filter, Memory, Record, Remembered, Scored
+from recollect.types import Draft, Edge, EmbeddingState, Filter, Memory, Record, Remembered, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -48,10 +49,8 @@ class Rememberer:
         if (copy := (await self._store.copies(space, [memory]))[0]) is not None:
             return Remembered(copy, created=False)
         vector = (await self._vectors_of(space, [draft], [memory]))[0]
-        edges: tuple[Edge, ...] = ()
-        if vector is not None:
-            edges = await self._nearest(space, memory.id, vector)
-        (remembered,) = await self._store.add(space, [_record(memory, vector, edges, linked=vector is not None)])
+        edges = None if vector is None else await self._nearest(space, memory.id, vector)
+        (remembered,) = await self._store.add(space, [_record(memory, vector, edges)])
         return remembered
 
     async def remember_many(
@@ -59,9 +58,7 @@ class Rememberer:
     ) -> AsyncIterator[list[Remembered]]:
         """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards."""
         source, position = iter(drafts), 0
-        while head := list(islice(source, 1)):
-            size = batch or (EMBED_BATCH if head[0].vector is None else BATCH)
-            some = [*head, *islice(source, size - 1)]
+        while some := await asyncio.to_thread(_some, source, batch):
             yield await self._remember_batch(space, some, position)
             position += len(some)
 
@@ -96,12 +93,12 @@ class Rememberer:
                     vectors[n] = vector
         return vectors
 
-    async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
-        """Links to the three nearest memories there are; none where the search fails (it is made up for later)."""
+    async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...] | None:
+        """Links to the three nearest memories there are; None where the search fails: they are made later."""
         try:
             found = (await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)).hits
         except RecollectError:
-            return ()
+            return None
         return similar(id, [hit for hit in found if hit.id != id][:NEAREST])
 
     async def revise(self, space: str, id: str, changes: dict[str, object]) -> Memory:
@@ -120,8 +117,16 @@ def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
     return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest if hit.score > 0)
 
 
-def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] = (), *, linked: bool = False) -> Record:
-    return Record(replace(memory, embedding="pending" if vector is None else "ready"), vector, edges, linked)
+def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | None = None) -> Record:
+    state: EmbeddingState = "pending" if vector is None else "ready"
+    return Record(replace(memory, embedding=state), vector, edges or (), linked=edges is not None)
+
+
+def _some(source: Iterator[Draft], batch: int | None) -> list[Draft]:
+    """The next drafts: many where vectors came along, few where they must be embedded first."""
+    head = list(islice(source, 1))
+    size = batch or (BATCH if head and getattr(head[0], "vector", None) is not None else EMBED_BATCH)
+    return [*head, *islice(source, size - 1)]
 
 
 Progress = Callable[[int], None]

@@ -73,32 +73,32 @@ async def import_lines(
     """Take in lines as `export` writes them, or plain `{"text": …}` ones. A broken line is counted and named, the
     good ones are kept; what is there already is not stored again, so a cut-off import is simply run again.
     """
+    if isinstance(lines, str):
+        raise InvalidRequest("import takes the lines of a file, one text each, not one text: use text.splitlines()")
     done = Imported()
+    broken: list[BrokenLine] = []
     source = enumerate(lines, 1)
     # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
     while batch := await asyncio.to_thread(lambda: list(islice(source, EMBED_BATCH))):
-        waiting: list[Numbered] = []
+        good: list[Numbered] = []
         for number, line in batch:
-            done = replace(done, read=number)
-            if line.strip():
-                try:
-                    waiting.append((number, _parse(space, line)))
-                except InvalidRequest as error:
-                    done = _broken(done, number, error)
-        done = await _take(store, rememberer, space, waiting, done)
+            try:
+                if not isinstance(line, str) or line.strip():
+                    good.append((number, _parse(space, line)))
+            except InvalidRequest as error:
+                broken.append(BrokenLine(number, str(error)))
+        done = await _take(store, rememberer, space, good, replace(done, read=done.read + len(batch)), broken)
         if on_progress is not None:
             on_progress(done)
-    return replace(done, broken=tuple(sorted(done.broken, key=lambda line: line.number)))
+    return done
 
 
 Numbered = tuple[int, Draft | Edge]
 
 
-def _broken(done: Imported, number: int, error: Exception) -> Imported:
-    return replace(done, broken=(*done.broken, BrokenLine(number, str(error))))
-
-
 def _parse(space: str, line: str) -> Draft | Edge:
+    if not isinstance(line, str):
+        raise InvalidRequest(f"it is a {type(line).__name__}, not a text")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -115,23 +115,25 @@ def _parse(space: str, line: str) -> Draft | Edge:
     return draft
 
 
-async def _take(store: Store, rememberer: Rememberer, space: str, waiting: list[Numbered], done: Imported) -> Imported:
-    drafts = [one for _, one in waiting if isinstance(one, Draft)]
+async def _take(
+    store: Store, rememberer: Rememberer, space: str, good: list[Numbered], done: Imported, broken: list[BrokenLine]
+) -> Imported:
+    drafts = [one for _, one in good if isinstance(one, Draft)]
     async for remembered in rememberer.remember_many(space, drafts):
         created = sum(one.created for one in remembered)
         done = replace(done, created=done.created + created, copies=done.copies + len(remembered) - created)
-    edges = [(number, one) for number, one in waiting if isinstance(one, Edge)]
-    return await _link(store, space, edges, done) if edges else done
+    links = await _link(store, space, [(number, one) for number, one in good if isinstance(one, Edge)], broken)
+    broken.sort(key=lambda line: line.number)
+    return replace(done, links=done.links + links, broken=tuple(broken))
 
 
-async def _link(store: Store, space: str, edges: list[tuple[int, Edge]], done: Imported) -> Imported:
-    """All at once; one by one only when some end is missing, so that the line at fault can be named."""
+async def _link(store: Store, space: str, edges: list[tuple[int, Edge]], broken: list[BrokenLine]) -> int:
+    """How many links were made: all at once, or one by one when some end is missing, so that its line can be named."""
     try:
         await store.link(space, [edge for _, edge in edges])
-        return replace(done, links=done.links + len(edges))
+        return len(edges)
     except (NotFound, InvalidRequest) as error:
         if len(edges) == 1:
-            return _broken(done, edges[0][0], error)
-    for one in edges:
-        done = await _link(store, space, [one], done)
-    return done
+            broken.append(BrokenLine(edges[0][0], str(error)))
+            return 0
+    return sum([await _link(store, space, [one], broken) for one in edges])

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from recollect.engine.embedding import Embedding
 from recollect.engine.remember import EMBED_BATCH, NEAREST, similar
 from recollect.errors import RecollectError
 from recollect.ports import Store, VectorIndex
+from recollect.types import Memory
 
 LINK_BATCH = 200
 FLUSH_SECONDS = 5.0
+RETRY_SECONDS = (1.0, 60.0)
+"""Between two tries while the embedder is down: at first, and at most; each wait is twice the one before."""
 
 
 class Upkeep:
-    """Catches up, per space, in the background; `settle` waits for it, `close` stops it between two batches."""
+    """Catches up, per space, in the background, and tries again while the embedder is down; `settle` waits for one
+    try, `close` stops it between two batches.
+    """
 
     def __init__(self, store: Store, vectors: VectorIndex, embedding: Embedding) -> None:
         self._store = store
         self._vectors = vectors
         self._embedding = embedding
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._working: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._seen: set[str] = set()
-        self._closing = False
+        self._behind: set[str] = set()
+        self._closing = asyncio.Event()
 
     def first_use(self, space: str) -> None:
         """The first time a space is used by this client: what an earlier process left undone is taken up."""
@@ -34,49 +42,72 @@ class Upkeep:
             self.catch_up(space)
 
     def catch_up(self, space: str) -> None:
-        """Start catching up, unless that is under way."""
-        if not self._closing and (space not in self._tasks or self._tasks[space].done()):
-            self._tasks[space] = asyncio.create_task(self._quietly(space))
+        """Start catching up; if that is under way, it looks once more before it ends."""
+        self._behind.add(space)
+        if not self._closing.is_set() and (space not in self._tasks or self._tasks[space].done()):
+            self._tasks[space] = asyncio.create_task(self._until_done(space))
 
     async def settle(self, space: str) -> None:
-        """Wait until every memory of the space has its vector and its links, as far as the embedder allows."""
-        if space in self._tasks:
-            await asyncio.wait([self._tasks[space]])
+        """Give every memory of the space its vector and its links, as far as the embedder allows."""
         await self._work_off(space)
 
     async def close(self) -> None:
-        self._closing = True
+        self._closing.set()
         if self._tasks:
             await asyncio.wait(self._tasks.values())
 
-    async def _quietly(self, space: str) -> None:
-        try:
-            await self._work_off(space)
-        except RecollectError:
-            self._seen.discard(space)  # tried again at the next use; whoever asks meanwhile is told by their own call
+    async def _until_done(self, space: str) -> None:
+        wait, longest = RETRY_SECONDS
+        while space in self._behind and not self._closing.is_set():
+            self._behind.discard(space)
+            try:
+                if await self._work_off(space):
+                    continue
+            except RecollectError:
+                pass  # whoever asks meanwhile is told by their own call
+            except RuntimeError:
+                return  # the interpreter ends and nobody closed the client: its threads are gone
+            self._behind.add(space)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), wait)
+            wait = min(2 * wait, longest)
 
-    async def _work_off(self, space: str) -> None:
-        while not self._closing and await self._embed_some(space):
-            pass
-        while not self._closing and await self._link_some(space):
-            pass
+    async def _work_off(self, space: str) -> bool:
+        """Whether nothing waits for a vector any more; memories that have one are linked in any case."""
+        async with self._working[space]:
+            embedded = True
+            while embedded and not self._closing.is_set():
+                waiting = await self._store.pending(space, limit=EMBED_BATCH)
+                if not waiting:
+                    break
+                embedded = await self._embed(space, waiting)
+            while not self._closing.is_set() and await self._link_some(space):
+                pass
+            return embedded
 
-    async def _embed_some(self, space: str) -> bool:
-        waiting = await self._store.pending(space, limit=EMBED_BATCH)
-        if not waiting:
-            return False
+    async def _embed(self, space: str, waiting: Sequence[Memory]) -> bool:
+        """False when the embedder is down. One text that it cannot take must not hold up the others: when it works
+        for another text, they are tried one by one, and the one at fault is marked `failed`.
+        """
         vectors = await self._embedding.passages(space, waiting)
-        if vectors is None:
+        if vectors is not None:
+            await self._store.put_vectors(space, list(zip(waiting, vectors, strict=True)))
+            return True
+        if not await self._embedding.works(space):
             return False
-        await self._store.put_vectors(space, {m.id: v for m, v in zip(waiting, vectors, strict=True)})
+        for memory in waiting:
+            alone = await self._embedding.passages(space, [memory])
+            if alone is not None:
+                await self._store.put_vectors(space, [(memory, alone[0])])
+            else:
+                await self._store.fail_vectors(space, [memory.id])
         return True
 
     async def _link_some(self, space: str) -> bool:
         ids = await self._store.unlinked(space, limit=LINK_BATCH)
-        if not ids:
-            return False
-        found = await self._vectors.nearest_to(space, ids, limit=NEAREST)
-        await self._store.link(space, [edge for id in found for edge in similar(id, found[id])], linked=list(found))
+        found = await self._vectors.nearest_to(space, ids, limit=NEAREST) if ids else {}
+        if found:
+            await self._store.link_nearest(space, {id: similar(id, hits) for id, hits in found.items()})
         return bool(found)
 
 

@@ -14,6 +14,9 @@ SHINGLE = 3
 SAME = 0.9
 """Share of word triples two texts must have in common to be near-copies (w-shingling, Broder 1997)."""
 
+BEGINNING = 10_000
+"""Characters by which two texts are compared: what agrees so far is a near-copy, or a version of the same document."""
+
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\w*\d\w*")
 
@@ -49,29 +52,32 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
     for position, text in enumerate(texts):
         if len(kept) == count:
             break
-        own = frozenset(text.split())
+        own = frozenset(text[:BEGINNING].casefold().split())
         words.append(own)
         # most texts share few words with the others, and need no closer look
         rivals = [n for n in kept if 2 * len(own & words[n]) >= min(len(own), len(words[n]))]
-        is_copy = bool(rivals) and any(_alike(_mark(text), _mark(texts[n])) for n in rivals)
+        is_copy = any(_alike(text, texts[n]) for n in rivals)
         (copies if is_copy else kept).append(position)
     return kept, copies
 
 
-@lru_cache(maxsize=256)
-def _mark(text: str) -> tuple[frozenset[str], frozenset[tuple[str, str, str]]]:
-    """What tells texts apart: the words that hold a digit, and every three words in a row."""
-    words = _WORD.findall(text.casefold())
-    padded = words + [""] * max(SHINGLE - len(words), 0)
-    return frozenset(_NUMBER.findall(text)), frozenset(zip(padded, padded[1:], padded[2:], strict=False))
-
-
-def _alike(
-    one: tuple[frozenset[str], frozenset[tuple[str, str, str]]],
-    other: tuple[frozenset[str], frozenset[tuple[str, str, str]]],
-) -> bool:
-    (numbers, shingles), (other_numbers, other_shingles) = one, other
-    if numbers != other_numbers:
+def _alike(one: str, other: str) -> bool:
+    if _numbers(one) != _numbers(other):
         return False
-    shared = len(shingles & other_shingles)
-    return shared >= SAME * (len(shingles) + len(other_shingles) - shared)
+    shingles, others = _shingles(one), _shingles(other)
+    shared = len(shingles & others)
+    return shared >= SAME * (len(shingles) + len(others) - shared)
+
+
+@lru_cache(maxsize=256)
+def _numbers(text: str) -> frozenset[str]:
+    """The words that hold a digit."""
+    return frozenset(_NUMBER.findall(text[:BEGINNING]))
+
+
+@lru_cache(maxsize=256)
+def _shingles(text: str) -> frozenset[tuple[str, str, str]]:
+    """Every three words in a row."""
+    words = _WORD.findall(text[:BEGINNING].casefold())
+    padded = words + [""] * max(SHINGLE - len(words), 0)
+    return frozenset(zip(padded, padded[1:], padded[2:], strict=False))

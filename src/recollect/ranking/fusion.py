@@ -25,6 +25,10 @@ TAILS: dict[Leg, Tail] = {"keyword": "exponential", "vector": "normal"}
 """How the scores of unrelated memories fall off. Links have no background: their strength is a share already."""
 
 
+FEW = 3
+"""Memories that it takes for one of them to stand out from the others."""
+
+
 class LaneLike(Protocol):
     """What fusion needs to know of a lane."""
 
@@ -81,8 +85,8 @@ def weighted(rankings: Sequence[Ranking], weights: Sequence[float], normalise: N
 def calibrated(rankings: Sequence[Ranking], weights: Sequence[float], tails: Sequence[Tail | None]) -> list[Fused]:
     """The weighted sum of surprisals; then what holds an exact identifier or phrase keeps its place (`keep_exact`).
 
-    A ranking without a tail counts as it is. One with a tail but without a background, or with one that does not
-    vary, is min-max normalised: it can then only compare its own hits.
+    A ranking without a tail counts as it is. One with a tail but without a background, or with one of so few memories
+    that nothing can stand out, is min-max normalised: it can then only compare its own hits.
     """
     fused = _summed(rankings, [_calibrated(r, tail) for r, tail in zip(rankings, tails, strict=True)], weights)
     for ranking in rankings:
@@ -94,7 +98,7 @@ def _calibrated(ranking: Ranking, tail: Tail | None) -> list[float]:
     scores = [hit.score for hit in ranking.hits]
     if tail is None:
         return scores
-    if ranking.background is None or ranking.background.deviation <= 0:
+    if ranking.background is None or ranking.background.count < FEW:
         return min_max(scores)
     return surprisal(scores, ranking.background, tail)
 

@@ -24,9 +24,6 @@ import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither type
 
 from recollect.text.languages import DEFAULT, ENGLISH_FORMS, ENOUGH, LANGUAGES, STOP_WORDS, fold, guess
 
-VERSION: Final = 1
-"""Raise it when terms change: an index made by another version has to be made again."""
-
 _UNSPACED: Final = (
     "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"

@@ -123,7 +123,7 @@ def demo(
     from recollect.servers.cli import render_demo
 
     url = store or demo_url()
-    with open_store(url, embedder) as r:
+    with open_store(url, embedder, create=True) as r:
         here = r.space(space)
         imported = here.import_lines(memory_lines())
         here.settle()

@@ -92,11 +92,11 @@ WithExpired: TypeAlias = Annotated[
 ]
 
 
-def open_store(store: str | None, embedder: str | None = None) -> Recollect:
-    """The library, opened late: `--help` must not pay for it."""
+def open_store(store: str | None, embedder: str | None = None, *, create: bool = False) -> Recollect:
+    """The library, opened late: `--help` must not pay for it. Only what stores something makes a store."""
     from recollect.client import Recollect
 
-    return Recollect(store, embedder=embedder)
+    return Recollect(store, embedder=embedder, create=create)
 
 
 def given(**values: Any) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from recollect.types import Hit
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress
@@ -37,6 +39,9 @@ def print_json(value: object) -> None:
 
 def json_ready(value: object) -> Any:
     """Records as objects, times as ISO 8601, sequences as arrays."""
+    if isinstance(value, Hit):
+        shown = ("memory", "score", "why", "snippet", "before", "after")
+        return {name: json_ready(getattr(value, name)) for name in shown}
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: json_ready(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

@@ -58,7 +58,7 @@ def remember(
         occurred_at=occurred_at,
         expires_at=expires_at,
     )
-    with open_store(store, embedder) as r:
+    with open_store(store, embedder, create=True) as r:
         remembered = r.space(space).remember(text_of(text), **fields)
     show(remembered, render.remembered, as_json=as_json)
 

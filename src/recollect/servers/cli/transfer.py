@@ -8,10 +8,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, BinaryIO
+from urllib.parse import unquote
 
 import typer
 
+from recollect.errors import InvalidRequest
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import console, progress, show
@@ -33,13 +36,16 @@ def import_(
     """
     from recollect.servers.cli import render
 
-    with _read(file) as (stream, size), open_store(store, embedder) as r, progress(of_bytes=True) as bar:
+    with _read(file) as (stream, size), open_store(store, embedder, create=True) as r, progress(of_bytes=True) as bar:
+        here = r.space(space)
         task = bar.add_task("importing", total=size)
         lines = _lines(stream, lambda read: bar.advance(task, read))
         try:
-            imported = r.space(space).import_lines(
+            imported = here.import_lines(
                 lines, on_progress=lambda now: bar.update(task, description=f"importing, {now.created:,} new")
             )
+            bar.update(task, description="linking to the nearest")
+            here.settle()
         except KeyboardInterrupt:  # closing would wait for a line that may never come; what is stored is durable
             bar.stop()
             os._exit(130)
@@ -59,7 +65,7 @@ def export(
     """Write all memories and links of a space as JSON Lines, every field included."""
     from recollect.servers.cli.render import count, one_line
 
-    with open_store(store) as r, _write(file) as stream, progress() as bar:
+    with open_store(store) as r, _write(file, r.url) as stream, progress() as bar:
         here = r.space(space)
         held = here.stats()
         lines = bar.track(here.export(), total=held.memories + held.edges, description="exporting")
@@ -87,18 +93,34 @@ def _lines(stream: BinaryIO, on_read: Callable[[int], object]) -> Iterator[str]:
 
 
 @contextmanager
-def _write(file: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file that takes its name only once it is whole."""
+def _write(file: str, store_url: str) -> Iterator[BinaryIO]:
+    """Standard output, a device or pipe as it is, or a file that takes its name only once it is whole."""
+    target = Path(file)
     if file == "-":
         yield sys.stdout.buffer
         return
-    part = Path(f"{file}.part")
-    try:
-        with part.open("wb") as stream:
+    if target.exists() and not target.is_file():
+        with target.open("wb") as stream:
             yield stream
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+        return
+    if target.is_file() and target.samefile(unquote(store_url.removeprefix("sqlite:///"))):
+        raise InvalidRequest(f"{file} is the store itself: export to another file")
+    target = target.resolve()  # behind a link, the file that it leads to is replaced, not the link
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as stream:
+        part = Path(stream.name)
+        try:
+            yield stream  # type: ignore[misc]  # a temporary file is a binary stream, whatever its wrapper is called
+            stream.flush()
+            part.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _dump(lines: Iterable[dict[str, Any]], stream: BinaryIO) -> int:

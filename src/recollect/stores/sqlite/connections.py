@@ -18,6 +18,7 @@ import apsw
 
 from recollect.errors import BackendError, BackendUnavailable
 from recollect.stores.sqlite import migrations
+from recollect.stores.sqlite.transactions import writing
 
 T = TypeVar("T")
 
@@ -86,9 +87,8 @@ class Connections:
         thread, db = self._writer
 
         def run() -> T:
-            with db:
-                result = work(db)
-            return result  # noqa: RET504 (mypy cannot know that `with db` swallows nothing)
+            with writing(db):
+                return work(db)
 
         return await asyncio.wrap_future(thread.submit(self._translated, run))
 
@@ -110,7 +110,6 @@ class Connections:
         migrations.inspect(self.path)
         db = self._connect(_WRITER, cache_mib=64)
         try:
-            db.transaction_mode = "IMMEDIATE"
             migrations.prepare(db, self.path)
         except BaseException:
             db.close()

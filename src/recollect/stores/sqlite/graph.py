@@ -20,6 +20,8 @@ Q = load("graph.sql")
 Key: TypeAlias = tuple[int, int, str]
 """Where an edge stands in the table: source, target, relation."""
 FIRST: Final[Key] = (0, 0, "")
+SIMILAR: Final = "similar"
+"""The relation of a memory to its nearest, as the engine names it."""
 LINKS_PER_STEP: Final = 1_000
 """A step of a walk looks at no more links than these, those of the best memories first."""
 LINKS_PER_MEMORY: Final = 50
@@ -46,19 +48,36 @@ def check(edges: Iterable[Edge]) -> None:
             raise InvalidRequest(f"The strength of a link must be above 0 and at most 1, not {edge.strength}.")
 
 
-def link(db: apsw.Connection, space: int, edges: Sequence[Edge], linked: Sequence[str] = ()) -> None:
+def link(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
+    """Store edges, all or none."""
     check(edges)
     ends = [end for edge in edges for end in (edge.source, edge.target)]
-    rows = row_numbers(db, space, {*ends, *linked})
+    rows = row_numbers(db, space, set(ends))
     missing = next((end for end in ends if end not in rows), None)
     if missing is not None:
         raise NotFound(f"No memory {missing!r} in this space: a link needs both its ends.")
-    put(db, space, edges, rows)
-    if linked:
-        db.execute(Q["mark_linked"], (as_json(rows[id] for id in linked if id in rows),))
+    _put(db, space, edges, rows)
 
 
-def put(db: apsw.Connection, space: int, edges: Iterable[Edge], rows: Mapping[str, int]) -> None:
+def link_present(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
+    """Store those edges whose ends are both in this space."""
+    check(edges)
+    rows = row_numbers(db, space, {end for edge in edges for end in (edge.source, edge.target)})
+    _put(db, space, (edge for edge in edges if edge.source in rows and edge.target in rows), rows)
+
+
+def link_nearest(db: apsw.Connection, space: int, nearest: Mapping[str, Sequence[Edge]]) -> None:
+    """Store the edges of memories to their nearest, and that they have them."""
+    link_present(db, space, [edge for edges in nearest.values() for edge in edges])
+    db.execute(Q["mark_linked"], (as_json(row_numbers(db, space, nearest).values()),))
+
+
+def unlink_nearest(db: apsw.Connection, space: int, row: int) -> None:
+    """Delete a row's own links to its nearest."""
+    db.execute(Q["delete_relation"], (space, row, SIMILAR))
+
+
+def _put(db: apsw.Connection, space: int, edges: Iterable[Edge], rows: Mapping[str, int]) -> None:
     """Store edges that were checked and whose ends are in `rows`."""
     db.executemany(
         Q["put_edge"], ((space, rows[edge.source], rows[edge.target], edge.relation, edge.strength) for edge in edges)

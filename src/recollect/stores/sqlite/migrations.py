@@ -18,6 +18,7 @@ import apsw
 
 from recollect.errors import BackendError, SchemaOutdated
 from recollect.stores.sqlite.queries import read
+from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
 PAGE_SIZE: Final = 8192
@@ -79,7 +80,7 @@ def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, st
     target = newest(steps)
     if db.pragma("user_version") == target:
         return
-    with db:
+    with writing(db):
         version = db.pragma("user_version")
         _refuse_newer(path, version, target)
         for sql in [schema] if version == 0 else [steps[number] for number in range(version + 1, target + 1)]:
@@ -102,7 +103,7 @@ def _stamp(db: apsw.Connection, path: Path) -> None:
     if _is_stamped(db):
         return
     db.pragma("page_size", PAGE_SIZE)
-    with db:
+    with writing(db):
         if _is_stamped(db):  # another process was first
             return
         if db.execute("SELECT 1 FROM sqlite_schema").fetchone():

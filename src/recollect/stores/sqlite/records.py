@@ -57,6 +57,11 @@ def pending(db: apsw.Connection, space: int, limit: int) -> list[str]:
     return _firsts(db.execute(Q["pending"], (space, limit)))
 
 
+def fail_vectors(db: apsw.Connection, space: int, ids: Sequence[str]) -> None:
+    """No tick: what has no vector is found as before."""
+    db.execute(Q["set_failed"], (space, as_json(ids)))
+
+
 def unlinked(db: apsw.Connection, space: int, limit: int) -> list[str]:
     return _firsts(db.execute(Q["unlinked"], (space, limit)))
 

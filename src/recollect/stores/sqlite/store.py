@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from recollect.ports import Beside, Reached, VectorHits, WordHits, WordSearch
-from recollect.stores.sqlite import graph, migrations, records, text_indexes, words, writes
+from recollect.stores.sqlite import graph, migrations, records, text_indexes, word_scores, words, writes
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
@@ -38,6 +38,8 @@ class SqliteStore:
         self.path = Path(path)
         self._connections = Connections(self.path, prepare=words.register)
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
+        self._counts = word_scores.Counts()
+        self._building: dict[str, asyncio.Task[None]] = {}
         self._folder: TemporaryDirectory[str] | None = None
 
     @classmethod
@@ -63,6 +65,7 @@ class SqliteStore:
     async def close(self) -> None:
         await asyncio.to_thread(self._vectors.close)
         await self._connections.close()
+        await asyncio.gather(*self._building.values(), return_exceptions=True)
         if self._folder:
             await asyncio.to_thread(self._folder.cleanup)
 
@@ -105,8 +108,11 @@ class SqliteStore:
         found = await self._read(space, lambda db, number: fetch(db, number, space, records.pending(db, number, limit)))
         return [*found.values()]
 
-    async def put_vectors(self, space: str, vectors: Mapping[str, Vector]) -> None:
-        await self._write(space, lambda db, number: writes.put_vectors(db, number, vectors))
+    async def put_vectors(self, space: str, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+        await self._write(space, lambda db, number: writes.put_vectors(db, number, space, embedded))
+
+    async def fail_vectors(self, space: str, ids: Sequence[str]) -> None:
+        await self._write(space, lambda db, number: records.fail_vectors(db, number, ids))
 
     async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
         return await self._read(space, lambda db, number: records.unlinked(db, number, limit))
@@ -131,18 +137,34 @@ class SqliteStore:
 
     async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
         def work(db: apsw.Connection, number: int) -> WordHits | str:
-            return text_indexes.missing_index(db, search) or words.search(db, number, search, where, limit)
+            return text_indexes.missing_index(db, search) or words.search(
+                db, number, search, where, limit, self._counts
+            )
 
         answer = await self._read(space, work)
         while isinstance(answer, str):
-            await self._build_text_index(answer)
+            await self._text_index(answer)
             answer = await self._read(space, work)
         return answer
 
+    async def _text_index(self, name: str) -> None:
+        """The first recipe that asks for a seed's words has their index made. Whoever stops waiting for it, as a lane
+        does that is late, does not stop it: a later recall finds it done.
+        """
+        if name not in self._building:
+            self._building[name] = asyncio.create_task(self._build_text_index(name), name=name)
+            self._building[name].add_done_callback(self._built)
+        await asyncio.shield(self._building[name])
+
     async def _build_text_index(self, name: str) -> None:
-        """The first recipe that asks for a seed's words makes their index, batch by batch: others may write between."""
+        """Batch by batch: others may write between, and closing the store ends it there."""
         while not await self._connections.write(lambda db: text_indexes.build_index(db, name)):
             pass
+
+    def _built(self, task: asyncio.Task[None]) -> None:
+        del self._building[task.get_name()]
+        if not task.cancelled():
+            task.exception()  # seen: whoever still waits is told, and the next search tries again
 
     # Vectors
 
@@ -169,8 +191,11 @@ class SqliteStore:
 
     # Links
 
-    async def link(self, space: str, edges: Sequence[Edge], *, linked: Sequence[str] = ()) -> None:
-        await self._write(space, lambda db, number: graph.link(db, number, edges, linked))
+    async def link(self, space: str, edges: Sequence[Edge]) -> None:
+        await self._write(space, lambda db, number: graph.link(db, number, edges))
+
+    async def link_nearest(self, space: str, nearest: Mapping[str, Sequence[Edge]]) -> None:
+        await self._write(space, lambda db, number: graph.link_nearest(db, number, nearest))
 
     async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int:
         return await self._write(space, lambda db, number: graph.unlink(db, number, source, target, relation))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import apsw
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, SAMPLE, Block, Candidates, members, products, sample
+from recollect.indexes.exact import NO_ROWS, SAMPLE, Block, Candidates, members, products
 from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
 from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json
@@ -93,9 +93,12 @@ class View:
 
     def background(self, vector: Vector) -> Background:
         """How the vector compares with the space at large, told by a sample of it."""
-        cosines = products(sample(self.tail.vectors[: self.tail.count], SAMPLE), vector)
         if self.base is not None:  # a tail is small beside its base: the base alone tells
             cosines = products(self.base.sample, vector)
+        else:
+            live = np.flatnonzero(self.tail.live)
+            spread = np.linspace(0, len(live) - 1, min(SAMPLE, len(live)), dtype=np.int64)
+            cosines = products(self.tail.vectors[live[spread]], vector)
         return Background(float(cosines.mean()), float(cosines.std()), self.total)
 
     def changed(self, seq: int, gone: Rows, rows: Rows, vectors: Vectors) -> View:
@@ -103,7 +106,9 @@ class View:
         without = self.without
         if self.base is not None:
             without = np.union1d(without, gone[members(gone, self.base.rows)])
-        return View(seq, self.base, without, self.tail.changed(gone, rows, vectors))
+        view = View(seq, self.base, without, self.tail.changed(gone, rows, vectors))
+        # Of a base that is all gone nothing can be built; the next one begins with what is written from now on.
+        return view if view.total else View(seq, None, NO_ROWS, Block.empty(vectors.shape[1]))
 
     def wants_base(self, limits: Limits) -> bool:
         if self.base is None:

@@ -220,12 +220,8 @@ def _cosines(found: Candidates) -> npt.NDArray[np.float64]:
 def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:
     """The nearest of a space that is too large to hold, read from the store."""
     condition, values = where_clause(space, where)
-    sql = (
-        "SELECT v.row, v.vector FROM vectors AS v JOIN memories AS m ON m.row = v.row "  # noqa: S608 (values are parameters)
-        f"WHERE v.space = ? AND v.generation = ? AND {condition}"
-    )
     best = NOBODY
-    reading = db.execute(sql, [space, generation, *values])
+    reading = db.execute(Q["scan"].format(where=condition), [space, generation, *values])
     while part := list(islice(reading, _SCANNED_AT_ONCE)):
         rows = np.array([row for row, _ in part], np.int64)
         scores = products(matrix((blob for _, blob in part), len(vector)), vector)

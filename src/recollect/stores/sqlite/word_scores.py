@@ -8,23 +8,21 @@ a factor per term puts this space's idf in its place. What stays table-wide is t
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import fsum, log, sqrt
 from typing import Final, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary, proxy
 
 import apsw
 
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
 from recollect.stores.sqlite.queries import load
+from recollect.stores.sqlite.rows import as_json
 from recollect.types import Background, Filter, Scored
 
-K1: Final = 1.2
-"""How soon repetition stops counting; FTS5's own constant."""
 TITLE: Final = 1.0
 TEXT: Final = 1.0
 CONTEXT: Final = 0.2
@@ -32,7 +30,8 @@ CONTEXT: Final = 0.2
 BUDGET: Final = 5_000
 """Rows that one search scores, term by term: the commonest terms beyond it are dropped."""
 WIDE_BUDGET: Final = 100_000
-"""The same for a second look, after a filter has hidden what the first one found."""
+"""The same for a second look, after a filter has hidden what the first one found: some of it, or all of it where only
+what is superseded or expired is filtered out, for then few hits mean rare words and not a narrow filter."""
 PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
 ALIKE: Final = 0.02
@@ -45,9 +44,9 @@ MOST_PARTS: Final = 200
 COUNTED_AT_ONCE: Final = 500
 """Counts in one statement; SQLite allows 2,000 columns."""
 MOST_HOLDERS: Final = 1_000
-"""Memories that are looked at to see which hits hold a name or a phrase; what more hold is no name."""
+"""What more memories than these hold names none of them."""
 MOST_COUNTS: Final = 10_000
-"""Counts that a connection keeps in memory."""
+"""Counts that are kept in memory."""
 FTS5_LEAST_IDF: Final = 1e-6
 """What FTS5 takes for a term that is in half of all rows or more."""
 
@@ -55,7 +54,6 @@ SQL: TypeAlias = tuple[str, list[object]]
 """A piece of a statement, and its parameters."""
 
 Q = load("words.sql")
-_frequencies: WeakKeyDictionary[apsw.Connection, Frequencies] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,41 +69,41 @@ class Part:
 def register(db: apsw.Connection) -> None:
     """Give a connection what the search needs."""
     db.register_fts5_function("row_count", _row_count)
-    _frequencies[db] = Frequencies(db)
 
 
 def _row_count(api: apsw.FTS5ExtensionApi, /, *_: object) -> int:
     return api.row_count
 
 
-class Frequencies:
-    """What one connection has counted, kept until any process writes to the file."""
+class Counts:
+    """What was counted in one file, shared by all its connections, kept until any process writes to it."""
 
-    def __init__(self, db: apsw.Connection) -> None:
-        self._db = proxy(db)  # the connection must be free to go: it is the key of `_frequencies`
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._seq = -1
-        self._rows: int | None = None
-        self._sizes: dict[int, int] = {}
-        self._counts: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self._known: dict[tuple[str, int], int] = {}
 
-    def catch_up(self) -> None:
-        """Forget what was counted before the last write. Call it once per search."""
-        seq = self._number("seq")
-        if seq != self._seq:
-            self._seq, self._rows = seq, None
-            self._sizes.clear()
-            self._counts.clear()
+    def at(self, seq: int) -> dict[tuple[str, int], int]:
+        """What is known as of a transaction; who still reads an older state counts for itself."""
+        with self._lock:
+            if seq > self._seq or len(self._known) > MOST_COUNTS:
+                self._seq, self._known = max(seq, self._seq), {}
+            return self._known if seq == self._seq else {}
+
+
+class Frequencies:
+    """How common words are, for one search."""
+
+    def __init__(self, db: apsw.Connection, counts: Counts) -> None:
+        self._db = db
+        self._known = counts.at(self._number("seq"))
 
     def indexed_rows(self, expression: str) -> int:
         """Rows of the whole index; FTS5 tells it only on a row that matches, so `expression` must match one."""
-        if self._rows is None:
-            self._rows = self._number("indexed_rows", expression)
-        return self._rows
+        return self._once(("indexed_rows", 0), expression)
 
     def space_size(self, space: int) -> int:
-        if space not in self._sizes:
-            self._sizes[space] = self._number("space_size", space)
-        return self._sizes[space]
+        return self._once(("space_size", space), space)
 
     def matching(self, expression: str, most: int = ALL) -> int:
         """How many rows match, counted no further than `most`."""
@@ -113,16 +111,20 @@ class Frequencies:
 
     def all_matching(self, expressions: Sequence[str], most: int = ALL) -> list[int]:
         """The same for several, those that are not known yet in one statement."""
-        unknown = [each for each in dict.fromkeys(expressions) if (each, most) not in self._counts]
+        known = self._known
+        unknown = [each for each in dict.fromkeys(expressions) if (each, most) not in known]
         for start in range(0, len(unknown), COUNTED_AT_ONCE):
             some = unknown[start : start + COUNTED_AT_ONCE]
             columns = ", ".join([f"({Q['matching']})"] * len(some))
-            counted = self._db.execute(f"SELECT {columns}", [v for each in some for v in (each, most)]).fetchone()
-            self._counts.update(zip(((each, most) for each in some), counted, strict=True))
-        found = [self._counts[each, most] for each in expressions]
-        while len(self._counts) > MOST_COUNTS:
-            self._counts.popitem(last=False)
-        return found
+            (counted,) = self._db.execute(f"SELECT {columns}", [v for each in some for v in (each, most)])
+            known.update(zip(((each, most) for each in some), counted, strict=True))
+        return [known[each, most] for each in expressions]
+
+    def _once(self, key: tuple[str, int], parameter: str | int) -> int:
+        query, _ = key
+        if key not in self._known:
+            self._known[key] = self._number(query, parameter)
+        return self._known[key]
 
     def _number(self, query: str, *parameters: str | int) -> int:
         number: int = self._db.execute(Q[query], parameters).get
@@ -188,16 +190,16 @@ def background(parts: Sequence[Part], size: int) -> Background:
     return Background(mean, sqrt(variance), size)
 
 
-def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
+def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, known: Counts) -> WordHits:
     """The memories with the best BM25, ties by id."""
-    counts = _frequencies[db]
-    counts.catch_up()
+    counts = Frequencies(db, known)
     condition = where_clause(space, where)
     parts, more = choose(counts, space, search, BUDGET)
     hits = _best(partial(_score, db, counts, parts, condition), limit)
-    if len(hits) < limit and more and not is_open(where):
+    if more and len(hits) < (1 if is_open(where) else limit):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        hits = _best(partial(_score, db, counts, parts, condition, allowed=rows_query(space, where)), limit)
+        allowed = None if is_open(where) else rows_query(space, where)
+        hits = _best(partial(_score, db, counts, parts, condition, allowed=allowed), limit)
     found = WordHits(hits, background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
@@ -252,10 +254,15 @@ def _best(score: Callable[[int], _Scores], limit: int) -> list[Scored]:
 
 def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]) -> dict[str, frozenset[str]]:
     """Which hits hold, in their own words, each term that names one thing and each phrase."""
-    named = [(term.term,) for term in search.terms if term.names] + list(search.phrases)
-    wanted = {hit.id for hit in hits}
+    ids = [hit.id for hit in hits]
     found: dict[str, frozenset[str]] = {}
-    for terms in named:
-        rows = db.execute(Q["holders"], (expression(space, terms, context=False), MOST_HOLDERS))
-        found[" ".join(terms)] = frozenset(wanted.intersection(id for (id,) in rows))
+    for phrase in search.phrases:
+        asked = expression(space, phrase, context=False)
+        rows = db.execute(Q["holders_among"], (space, as_json(ids), asked))
+        found[" ".join(phrase)] = frozenset(id for (id,) in rows)
+    for term in (term.term for term in search.terms if term.names):
+        asked = expression(space, [term], context=False)
+        holders = [id for (id,) in db.execute(Q["holders"], (asked, MOST_HOLDERS + 1))]
+        if len(holders) <= MOST_HOLDERS:
+            found[term] = frozenset(holders).intersection(ids)
     return found

@@ -27,8 +27,16 @@ class WordRow(NamedTuple):
     row: int
     title: str
     text: str
+    namespace: str
     thread: str | None = None
     place: int | None = None
+
+
+class _Thread(NamedTuple):
+    """The same name in another namespace is another thread."""
+
+    namespace: str
+    name: str
 
 
 class _Own(NamedTuple):
@@ -49,7 +57,7 @@ def put(db: apsw.Connection, space: int, rows: Sequence[WordRow]) -> None:
     what stands beside them up to date. A memory that moves to another place is removed first, then put.
     """
     contexts: dict[int, list[int]] = {row.row: [] for row in rows}
-    for thread, members in _by_thread((row.row, row.thread, row.place) for row in rows).items():
+    for thread, members in _by_thread((row.row, row.namespace, row.thread, row.place) for row in rows).items():
         order = _stretch(db, space, thread, members.values())
         contexts |= beside(order, changed=members)
     _index(db, space, contexts, {row.row: _own(space, row.title, row.text) for row in rows})
@@ -67,10 +75,12 @@ def remove(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
     text_indexes.remove(db, rows)
 
 
-def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
+def search(
+    db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, counts: word_scores.Counts
+) -> WordHits:
     """The memories that answer a question best, ties by id."""
     if search.match == "any":
-        return word_scores.search(db, space, search, where, limit)
+        return word_scores.search(db, space, search, where, limit, counts)
     return text_indexes.search(db, space, search, where, limit)
 
 
@@ -96,19 +106,20 @@ def beside(order: Sequence[int], *, changed: Collection[int] = (), gone: Collect
     }
 
 
-def _by_thread(rows: Iterable[tuple[int, str | None, int | None]]) -> dict[str, dict[int, int]]:
+def _by_thread(rows: Iterable[tuple[int, str, str | None, int | None]]) -> dict[_Thread, dict[int, int]]:
     """The place of each row, thread by thread."""
-    threads: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for row, thread, place in rows:
-        if thread is not None and place is not None:
-            threads[thread][row] = place
+    threads: defaultdict[_Thread, dict[int, int]] = defaultdict(dict)
+    for row, namespace, name, place in rows:
+        if name is not None and place is not None:
+            threads[_Thread(namespace, name)][row] = place
     return threads
 
 
-def _stretch(db: apsw.Connection, space: int, thread: str, places: Collection[int]) -> list[int]:
+def _stretch(db: apsw.Connection, space: int, thread: _Thread, places: Collection[int]) -> list[int]:
     """The rows of a thread around some places: far enough to know the context of every row that they affect."""
-    bounds = {"space": space, "thread": thread, "low": min(places), "high": max(places), "reach": 2 * REACH}
-    return [row for (row,) in db.execute(Q["stretch"], bounds)]
+    whole = {"space": space, "namespace": thread.namespace, "thread": thread.name}
+    part = {"low": min(places), "high": max(places), "reach": 2 * REACH}
+    return [row for (row,) in db.execute(Q["stretch"], whole | part)]
 
 
 def _index(db: apsw.Connection, space: int, contexts: Mapping[int, Sequence[int]], own: dict[int, _Own]) -> None:

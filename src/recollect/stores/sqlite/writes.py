@@ -61,7 +61,9 @@ def update(
     vector: Vector | None,
     now: datetime,
 ) -> Memory:
-    """Change the named fields, and with them the hash, the words and the tags; a vector of another text goes."""
+    """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
+    goes: the vector, and the memory's own links to its nearest.
+    """
     unknown = ", ".join(sorted(changes.keys() - set(CHANGEABLE)))
     if unknown:
         raise InvalidRequest(f"{unknown} cannot be changed; only {', '.join(CHANGEABLE)} can.")
@@ -75,7 +77,7 @@ def update(
     seq = tick(db)
     if vector is not None:
         _put_vectors(db, space, seq, [(row, vector)])
-    elif new.text != old.text:
+    elif _passage(new) != _passage(old):
         vectors.remove(db, space, seq, [row])
     return new
 
@@ -95,11 +97,17 @@ def forget(db: apsw.Connection, space: int, ids: Sequence[str]) -> int:
     return len(rows)
 
 
-def put_vectors(db: apsw.Connection, space: int, given: Mapping[str, Vector]) -> None:
-    """Attach vectors; those of memories that are gone meanwhile are dropped."""
-    rows = row_numbers(db, space, given)
+def put_vectors(db: apsw.Connection, space: int, name: str, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+    """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
+    stored = fetch(db, space, name, [memory.id for memory, _ in embedded])
+    fitting = {
+        memory.id: vector
+        for memory, vector in embedded
+        if memory.id in stored and _passage(stored[memory.id]) == _passage(memory)
+    }
+    rows = row_numbers(db, space, fitting)
     if rows:
-        _put_vectors(db, space, tick(db), [(row, given[id]) for id, row in rows.items()])
+        _put_vectors(db, space, tick(db), [(row, fitting[id]) for id, row in rows.items()])
         db.executemany(Q["set_ready"], ((row,) for row in rows.values()))
 
 
@@ -142,7 +150,9 @@ def _insert(db: apsw.Connection, space: int, name: str, new: Sequence[_New]) -> 
 
 
 def _link(db: apsw.Connection, space: int, new: Sequence[_New], answers: Mapping[str, _Answer]) -> None:
-    """The first links of new records. An end that turned out to be a copy is the memory that was there first."""
+    """The first links of new records. An end that turned out to be a copy is the memory that was there first; a link
+    whose end is gone meanwhile is left out.
+    """
     edges = [edge for _, _, record in new for edge in record.edges]
     graph.check(edges)
 
@@ -150,7 +160,7 @@ def _link(db: apsw.Connection, space: int, new: Sequence[_New], answers: Mapping
         return answers[id].id if id in answers else id
 
     settled = (replace(edge, source=end(edge.source), target=end(edge.target)) for edge in edges)
-    graph.link(db, space, [edge for edge in settled if edge.source != edge.target])
+    graph.link_present(db, space, [edge for edge in settled if edge.source != edge.target])
 
 
 def _changed(
@@ -158,16 +168,19 @@ def _changed(
 ) -> Memory:
     """A memory after an update, as it will read when it is fetched again."""
     new = replace(old, **changes, updated_at=now)
-    if new.thread != old.thread and "place" not in changes:
+    if "place" not in changes and (new.namespace, new.thread) != (old.namespace, old.thread):
         new = replace(new, place=None)
+    if new.thread is None and new.place is not None:
+        raise InvalidRequest(f"{old.id!r} is in no thread and can have no place, such as {new.place}: name its thread.")
     (place,) = _places(db, space, [new])
-    embedding: EmbeddingState = "ready" if vector is not None else "pending" if new.text != old.text else old.embedding
+    embedding: EmbeddingState = old.embedding if _passage(new) == _passage(old) else "pending"
+    if vector is not None:
+        embedding = "ready"
     return decode(old.space, encode(new, place=place, embedding=embedding))
 
 
 def _refuse_copy(db: apsw.Connection, space: int, memory: Memory) -> None:
-    others = dict(db.execute(Q["ids_by_hash"], (space, as_json([content_hash(memory).hex()])))).values()
-    for other in others:
+    for other in records.ids_by_hash(db, space, [content_hash(memory)]).values():
         if other != memory.id:
             raise InvalidRequest(
                 f"This would make {memory.id!r} an exact copy of {other!r}: forget one of them instead."
@@ -176,8 +189,10 @@ def _refuse_copy(db: apsw.Connection, space: int, memory: Memory) -> None:
 
 def _replace(db: apsw.Connection, space: int, row: int, old: Memory, new: Memory) -> None:
     """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
-    if (new.thread, new.place) != (old.thread, old.place):
+    if _position(new) != _position(old):
         words.remove(db, space, [row])
+    if _passage(new) != _passage(old):
+        graph.unlink_nearest(db, space, row)
     db.execute(Q["delete_tags"], (as_json([row]),))
     columns = encode(new, place=new.place, embedding=new.embedding)
     db.execute(Q["update_memory"], (row, content_hash(new), *columns))
@@ -188,14 +203,14 @@ def _replace(db: apsw.Connection, space: int, row: int, old: Memory, new: Memory
 
 def _places(db: apsw.Connection, space: int, memories: Iterable[Memory]) -> Iterator[int | None]:
     """Each memory's place in its thread: its own, or after the last one."""
-    ends: dict[str, int] = {}
+    ends: dict[tuple[str, str], int] = {}
     for memory in memories:
-        thread = memory.thread
-        if thread is None:
+        if memory.thread is None:
             yield None
             continue
+        thread = (memory.namespace, memory.thread)
         if thread not in ends:
-            last: int | None = db.execute(Q["last_place"], (space, thread)).get
+            last: int | None = db.execute(Q["last_place"], (space, *thread)).get
             ends[thread] = -1 if last is None else last
         place = ends[thread] + 1 if memory.place is None else memory.place
         ends[thread] = max(ends[thread], place)
@@ -230,4 +245,14 @@ def _state(record: Record) -> EmbeddingState:
 
 
 def _word_row(row: int, memory: Memory) -> words.WordRow:
-    return words.WordRow(row, memory.title, memory.text, memory.thread, memory.place)
+    return words.WordRow(row, memory.title, memory.text, *_position(memory))
+
+
+def _position(memory: Memory) -> tuple[str, str | None, int | None]:
+    """Where a memory stands: a thread belongs to its namespace."""
+    return memory.namespace, memory.thread, memory.place
+
+
+def _passage(memory: Memory) -> tuple[str, str]:
+    """What a vector is made of."""
+    return memory.title, memory.text

@@ -14,6 +14,10 @@ UPDATE memories SET linked = 1 WHERE row IN (SELECT value FROM json_each(?1))
 -- One link, or with no relation named all links from source to target.
 DELETE FROM edges WHERE space = +?1 AND source = ?2 AND target = ?3 AND (?4 IS NULL OR relation = ?4)
 
+-- name: delete_relation
+-- A row's links of one relation to others.
+DELETE FROM edges WHERE space = +?1 AND source = ?2 AND relation = ?3
+
 -- name: delete_from
 -- Links that begin at these rows.
 DELETE FROM edges WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2))

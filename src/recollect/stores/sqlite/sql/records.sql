@@ -47,7 +47,7 @@ SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'memories'
 
 -- name: last_place
 -- The place of a thread's last memory.
-SELECT max(place) FROM memories WHERE space = +?1 AND thread = ?2
+SELECT max(place) FROM memories WHERE space = +?1 AND namespace = ?2 AND thread = ?3
 
 -- name: insert_memory
 -- A complete row; the order after `linked` is that of the memories query.
@@ -58,12 +58,13 @@ INSERT INTO memories (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: update_memory
--- A whole row anew, in the order of the memories query; a changed text has to be linked to its nearest again.
+-- A whole row anew, in the order of the memories query; what says something new has to be linked to its
+-- nearest again.
 UPDATE memories
 SET hash = ?2, id = ?3, text = ?4, namespace = ?5, kind = ?6, title = ?7, tags = ?8, source = ?9, thread = ?10,
     place = ?11, metadata = ?12, created_at = ?13, updated_at = ?14, occurred_at = ?15, expires_at = ?16,
     superseded_by = ?17, quality = ?18, hits = ?19, last_hit_at = ?20, embedding = ?21,
-    linked = CASE WHEN text = ?4 THEN linked ELSE 0 END
+    linked = CASE WHEN text = ?4 AND title = ?7 THEN linked ELSE 0 END
 WHERE row = ?1
 
 -- name: insert_tag
@@ -104,11 +105,13 @@ SELECT id FROM chain
 SELECT m.id,
        (SELECT json_group_array(id) FROM (
             SELECT n.id FROM memories AS n
-            WHERE n.space = m.space AND n.thread = m.thread AND (n.place, n.row) < (m.place, m.row)
+            WHERE n.space = m.space AND n.namespace = m.namespace AND n.thread = m.thread
+                  AND (n.place, n.row) < (m.place, m.row)
             ORDER BY n.place DESC, n.row DESC LIMIT ?3)),
        (SELECT json_group_array(id) FROM (
             SELECT n.id FROM memories AS n
-            WHERE n.space = m.space AND n.thread = m.thread AND (n.place, n.row) > (m.place, m.row)
+            WHERE n.space = m.space AND n.namespace = m.namespace AND n.thread = m.thread
+                  AND (n.place, n.row) > (m.place, m.row)
             ORDER BY n.place, n.row LIMIT ?3))
 FROM json_each(?2) AS wanted
 CROSS JOIN memories AS m ON m.space = +?1 AND m.id = wanted.value
@@ -134,7 +137,7 @@ SELECT m.id FROM memories AS m WHERE {where} AND m.id > ? ORDER BY m.id LIMIT ?
 
 -- name: pending
 -- Memories that still need a vector, oldest first.
-SELECT id FROM memories WHERE space = +?1 AND embedding <> 'ready' ORDER BY row LIMIT ?2
+SELECT id FROM memories WHERE space = +?1 AND embedding = 'pending' ORDER BY row LIMIT ?2
 
 -- name: unlinked
 -- Memories with a vector that were not yet linked to their nearest, oldest first.
@@ -143,6 +146,11 @@ SELECT id FROM memories WHERE space = +?1 AND linked = 0 AND embedding = 'ready'
 -- name: set_ready
 -- A memory has its vector.
 UPDATE memories SET embedding = 'ready' WHERE row = ?1
+
+-- name: set_failed
+-- Memories that wait for a vector in vain.
+UPDATE memories SET embedding = 'failed'
+WHERE space = +?1 AND id IN (SELECT value FROM json_each(?2)) AND embedding = 'pending'
 
 -- name: mark_hits
 -- Count how often memories were recalled: a JSON object of counts by id.
@@ -158,8 +166,8 @@ SELECT number, model, dimensions FROM generations ORDER BY number DESC LIMIT 1
 INSERT INTO generations (model, dimensions) VALUES (?1, ?2)
 
 -- name: counts
--- How many memories a space has, how many are superseded or without a vector, and how many links there are.
-SELECT count(*), count(superseded_by), count(*) FILTER (WHERE embedding <> 'ready'),
+-- How many memories a space has, how many are superseded or wait for a vector, and how many links there are.
+SELECT count(*), count(superseded_by), count(*) FILTER (WHERE embedding = 'pending'),
        (SELECT count(*) FROM edges WHERE space = +?1)
 FROM memories WHERE space = +?1
 

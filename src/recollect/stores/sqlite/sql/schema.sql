@@ -58,12 +58,13 @@ CREATE TABLE memories (
     UNIQUE (space, hash)
 ) STRICT;
 
-CREATE INDEX memories_by_thread ON memories (space, thread, place) WHERE thread IS NOT NULL;
+-- A thread belongs to its namespace; its name comes first, because a filter may name a thread in all of them.
+CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);
 CREATE INDEX memories_by_namespace ON memories (space, namespace);
 CREATE INDEX memories_by_time ON memories (space, coalesce(occurred_at, created_at));
 CREATE INDEX memories_by_source ON memories (space, source);
-CREATE INDEX memories_pending ON memories (space) WHERE embedding <> 'ready';
+CREATE INDEX memories_pending ON memories (space) WHERE embedding = 'pending';
 CREATE INDEX memories_unlinked ON memories (space) WHERE linked = 0;
 
 CREATE TRIGGER count_remembered AFTER INSERT ON memories BEGIN
@@ -92,13 +93,15 @@ CREATE TABLE vectors (
 
 CREATE INDEX vectors_by_seq ON vectors (space, seq);
 
--- Rows whose vector is gone, so that a vector index can drop them when it catches up.
+-- Rows whose vector is gone, so that a vector index can drop them when it catches up. A row's last removal stands for
+-- its earlier ones. Nothing is pruned beyond that: nobody knows how old the state is that another process holds.
 CREATE TABLE removed_vectors (
+    row   INTEGER PRIMARY KEY,
     space INTEGER NOT NULL,
-    seq   INTEGER NOT NULL,
-    row   INTEGER NOT NULL,
-    PRIMARY KEY (space, seq, row)
-) STRICT, WITHOUT ROWID;
+    seq   INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX removed_vectors_by_seq ON removed_vectors (space, seq);
 
 CREATE TABLE edges (
     space    INTEGER NOT NULL,

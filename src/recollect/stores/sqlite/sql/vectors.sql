@@ -10,7 +10,7 @@ DELETE FROM vectors WHERE row IN (SELECT value FROM json_each(?))
 
 -- name: log_removed
 -- Tell the caches that these rows have no vector any more.
-INSERT OR IGNORE INTO removed_vectors (space, seq, row) SELECT ?, ?, value FROM json_each(?)
+INSERT OR REPLACE INTO removed_vectors (space, seq, row) SELECT ?, ?, value FROM json_each(?)
 
 -- name: clock
 -- The number of the last writing transaction that this snapshot sees.
@@ -54,6 +54,11 @@ SELECT row FROM vectors WHERE space = ? AND generation = ?
 SELECT row, vector FROM vectors
 WHERE row IN (SELECT value FROM json_each(?)) AND space = ? AND generation = ? AND seq <= ?
 ORDER BY row
+
+-- name: scan
+-- The vectors of a space and generation whose memories pass a filter.
+SELECT v.row, v.vector FROM vectors AS v JOIN memories AS m ON m.row = v.row
+WHERE v.space = ? AND v.generation = ? AND {where}
 
 -- name: written_since
 -- Rows of a space whose vector was written after a transaction.

@@ -14,21 +14,24 @@ SELECT row, title, text FROM memories WHERE row IN (SELECT value FROM json_each(
 
 -- name: places
 -- Where rows stand in their threads.
-SELECT row, thread, place FROM memories
+SELECT row, namespace, thread, place FROM memories
 WHERE thread IS NOT NULL AND place IS NOT NULL AND row IN (SELECT value FROM json_each(?));
 
 -- name: stretch
 -- The rows of a thread from :low to :high and :reach more at each end, in the thread's order.
 SELECT row FROM (
     SELECT * FROM (
-        SELECT place, row FROM memories WHERE space = :space AND thread = :thread AND place < :low
+        SELECT place, row FROM memories
+        WHERE space = :space AND namespace = :namespace AND thread = :thread AND place < :low
         ORDER BY place DESC, row DESC LIMIT :reach
     )
     UNION ALL
-    SELECT place, row FROM memories WHERE space = :space AND thread = :thread AND place BETWEEN :low AND :high
+    SELECT place, row FROM memories
+    WHERE space = :space AND namespace = :namespace AND thread = :thread AND place BETWEEN :low AND :high
     UNION ALL
     SELECT * FROM (
-        SELECT place, row FROM memories WHERE space = :space AND thread = :thread AND place > :high
+        SELECT place, row FROM memories
+        WHERE space = :space AND namespace = :namespace AND thread = :thread AND place > :high
         ORDER BY place, row LIMIT :reach
     )
 )
@@ -81,6 +84,14 @@ FROM (
 -- name: holders
 -- The memories that match, in the order of their rows.
 SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid WHERE words MATCH ? LIMIT ?;
+
+-- name: holders_among
+-- Which of these memories match, however many others do.
+SELECT m.id
+FROM json_each(?2) AS hit
+CROSS JOIN memories AS m ON m.space = +?1 AND m.id = hit.value
+CROSS JOIN words ON words.rowid = m.row
+WHERE words MATCH ?3;
 
 -- name: allowed
 -- The rows that pass a filter, before the rest of a statement.

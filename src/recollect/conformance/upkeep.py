@@ -1,0 +1,80 @@
+"""What is made up for later: the vectors that memories wait for, and the links to their nearest."""
+
+from __future__ import annotations
+
+from recollect.conformance.samples import HERE, MODEL, NOW, memory, nearest, record, unit
+from recollect.ports import Store
+from recollect.types import Edge
+
+
+async def spec_pending_waits_for_a_vector(store: Store) -> None:
+    """What was stored without a vector is pending, oldest first, until `put_vectors` brings it."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("b"), record("a"), record("c", vector=unit(1))])
+    assert [memory.id for memory in await store.pending(HERE, limit=10)] == ["b", "a"]
+    assert [memory.id for memory in await store.pending(HERE, limit=1)] == ["b"]
+    await store.put_vectors(HERE, [(memory("b"), unit(0, 1)), (memory("gone"), unit(1))])
+    assert [memory.id for memory in await store.pending(HERE, limit=10)] == ["a"]
+    assert (await store.get(HERE, ["b"]))["b"].embedding == "ready"
+    assert (await nearest(store, unit(0, 1)))[0] == "b"
+
+
+async def spec_a_vector_of_another_text_is_dropped(store: Store) -> None:
+    """`put_vectors` leaves out a memory whose title or text changed while its vector was made."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("a"), record("b"), record("c")])
+    waiting = await store.pending(HERE, limit=10)
+    await store.update(HERE, "a", {"text": "new"}, now=NOW)
+    await store.update(HERE, "b", {"title": "new"}, now=NOW)
+    await store.update(HERE, "c", {"quality": 0.5}, now=NOW)
+    await store.put_vectors(HERE, [(memory, unit(1)) for memory in waiting])
+    assert [memory.id for memory in await store.pending(HERE, limit=10)] == ["a", "b"]
+    assert list(await store.vectors(HERE, ["a", "b", "c"])) == ["c"]
+
+
+async def spec_what_cannot_be_embedded_waits_no_longer(store: Store) -> None:
+    """`fail_vectors` takes memories out of `pending`, but not their vector from those that have one; a new text is
+    worth another try.
+    """
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("a"), record("b"), record("c", vector=unit(1))])
+    await store.fail_vectors(HERE, ["a", "c", "gone"])
+    assert [memory.id for memory in await store.pending(HERE, limit=10)] == ["b"]
+    assert [memory.embedding for memory in (await store.get(HERE, ["a", "c"])).values()] == ["failed", "ready"]
+    assert (await store.stats(HERE)).pending == 1
+    assert (await store.update(HERE, "a", {"text": "new"}, now=NOW)).embedding == "pending"
+
+
+async def spec_unlinked_until_linked(store: Store) -> None:
+    """What has a vector but no links to its nearest yet is unlinked, until `link_nearest` brings them."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("b", vector=unit(1)), record("a", vector=unit(0, 1)), record("pending")])
+    await store.add(HERE, [record("c", vector=unit(1, 1), edges=[Edge("c", "a", strength=0.5)], linked=True)])
+    assert await store.unlinked(HERE, limit=10) == ["b", "a"]
+    await store.link_nearest(HERE, {"b": []})
+    assert await store.unlinked(HERE, limit=10) == ["a"]
+    assert await store.unlinked(HERE, limit=0) == []
+
+
+async def spec_what_was_forgotten_meanwhile_is_not_linked(store: Store) -> None:
+    """`link_nearest` and `add` leave out links whose end is gone, and keep the others."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("a", vector=unit(1)), record("b", vector=unit(1))])
+    await store.link_nearest(HERE, {"a": [Edge("a", "gone"), Edge("a", "b")], "gone": [Edge("gone", "b")]})
+    await store.add(HERE, [record("c", edges=[Edge("c", "gone"), Edge("c", "b")])])
+    edges = [edge async for edge in store.edges(HERE)]
+    assert sorted(edges, key=lambda edge: edge.source) == [Edge("a", "b"), Edge("c", "b")]
+    assert await store.unlinked(HERE, limit=10) == ["b"]
+
+
+async def spec_update_of_the_text_makes_its_nearest_anew(store: Store) -> None:
+    """A new text or title has to be linked anew: the memory's own links to its nearest go, all others stay."""
+    kept = [Edge("a", "b", "cause"), Edge("b", "a", "similar")]
+    for change in ({"text": "new"}, {"title": "New"}):
+        await store.set_generation(MODEL)
+        await store.add(HERE, [record(id, vector=unit(1), linked=True) for id in "ab"])
+        await store.link(HERE, [Edge("a", "b", "similar"), *kept])
+        await store.update(HERE, "a", change, vector=unit(0, 1), now=NOW)
+        assert [edge async for edge in store.edges(HERE)] == kept
+        assert await store.unlinked(HERE, limit=10) == ["a"]
+        await store.forget(HERE, ["a", "b"])
