@@ -121,8 +121,9 @@ class Records(Protocol):
     """The source of truth."""
 
     async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
-        """Store all in one transaction, durable on return. Same namespace, kind and text, or the same id: not
-        stored again, answered with the first. A memory of a thread without a place goes to the thread's end. A link
+        """Store all in one transaction, durable on return. Same namespace, kind and text (in a thread: same thread,
+        and same place if one is given), or the same id: not stored again, answered with the first, unless that was
+        superseded or has expired. A memory of a thread without a place goes to the thread's end. A link
         whose other end was forgotten meanwhile is left out.
         """
 

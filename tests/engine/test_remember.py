@@ -51,6 +51,37 @@ async def test_an_exact_copy_is_answered_with_the_first(work: AsyncSpace, embedd
     assert (await work.stats()).memories == 3
 
 
+async def test_what_is_true_again_can_be_remembered_again(work: AsyncSpace) -> None:
+    """A superseded or expired memory is no original: the same text is stored anew, and found."""
+    first = (await work.remember("the password is A")).memory.id
+    second = await work.supersede(first, "the password is B")
+    again = await work.supersede(second.id, "the password is A")
+    assert again.id != first
+    assert [hit.memory.id for hit in await work.recall("password")] == [again.id]
+    gone = (await work.remember("the shop is closed", expires_at="2001-01-01")).memory.id
+    back = await work.remember("the shop is closed")
+    assert (back.created, back.memory.id != gone) == (True, True)
+    assert not (await work.remember("the shop is closed")).created
+
+
+async def test_a_conversation_may_repeat_itself(work: AsyncSpace) -> None:
+    """The same words in another thread, or at another place, are another turn; the very same turn is not."""
+    for thread, place in (("one", 1), ("two", 1), ("one", 2)):
+        assert (await work.remember("Thank you!", kind="message", thread=thread, place=place)).created
+    assert not (await work.remember("Thank you!", kind="message", thread="one", place=2)).created
+    assert (await work.stats()).memories == 3
+
+
+async def test_only_what_holds_can_be_superseded_or_supersede(work: AsyncSpace) -> None:
+    """A second correction of the same memory, and a correction by one that is corrected, are refused."""
+    a, b, c = [(await work.remember(text)).memory.id for text in ("nuts", "walnuts", "almonds")]
+    await work.supersede(a, by=b)
+    with pytest.raises(InvalidRequest, match="supersede that one"):
+        await work.supersede(a, by=c)
+    with pytest.raises(InvalidRequest, match="itself superseded"):
+        await work.supersede(c, by=a)
+
+
 async def test_a_memory_is_stored_while_the_embedder_is_down_and_embedded_later(
     work: AsyncSpace, embedder: FlakyEmbedder
 ) -> None:

@@ -11,15 +11,19 @@ import apsw
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.ports import Beside
 from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.rows import Q, as_json, content_hash, fetch, micros, row_numbers, tick
+from recollect.stores.sqlite.rows import Q, as_json, content_hash, fetch, is_over, micros, row_numbers, tick
 from recollect.types import Filter, Generation, Memory, Page, SpaceStats
 
 
 def copies(db: apsw.Connection, space: int, name: str, memories: Sequence[Memory]) -> list[Memory | None]:
-    """For each memory the one that is stored already, if there is one."""
+    """For each memory the one that is stored already, if there is one and it has not expired."""
     ids = originals(db, space, [memory.id for memory in memories], [content_hash(memory) for memory in memories])
     found = fetch(db, space, name, {id for id in ids if id})
-    return [found[id] if id else None for id in ids]
+    pairs = ((memory, found[id] if id else None) for memory, id in zip(memories, ids, strict=True))
+    return [
+        None if copy and copy.id != memory.id and is_over(copy) and not is_over(memory) else copy
+        for memory, copy in pairs
+    ]
 
 
 def originals(db: apsw.Connection, space: int, ids: Sequence[str], hashes: Sequence[bytes]) -> list[str | None]:

@@ -33,8 +33,21 @@ def moment(micros: int) -> datetime:
 
 
 def content_hash(memory: Memory) -> bytes:
-    """What makes two memories of a space exact copies."""
-    return sha256("\0".join((memory.namespace, memory.kind, memory.text)).encode()).digest()
+    """What makes two memories of a space exact copies: namespace, kind and text, and in a thread the thread and the
+    place that was given, for a conversation may repeat itself. What was superseded is nobody's original, because it may
+    be true again: its id stands for it, here and in the query `supersede`.
+    """
+    if memory.superseded_by is not None:
+        return memory.id.encode()
+    parts = [memory.namespace, memory.kind, memory.text]
+    if memory.thread is not None:
+        parts += [memory.thread, "" if memory.place is None else str(memory.place)]
+    return sha256("\0".join(parts).encode()).digest()
+
+
+def is_over(memory: Memory) -> bool:
+    """Whether a memory has expired."""
+    return memory.expires_at is not None and micros(memory.expires_at) <= micros(datetime.now(UTC))
 
 
 def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> Columns:

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.stores.sqlite import graph, records, vectors, words
-from recollect.stores.sqlite.rows import Q, as_json, content_hash, decode, encode, fetch, row_numbers, tick
+from recollect.stores.sqlite.rows import (
+    Q,
+    as_json,
+    content_hash,
+    decode,
+    encode,
+    fetch,
+    is_over,
+    micros,
+    row_numbers,
+    tick,
+)
 from recollect.types import EmbeddingState, Memory, Record, Remembered
 
 if TYPE_CHECKING:
@@ -116,6 +127,8 @@ def _sift(db: apsw.Connection, space: int, batch: Sequence[Record]) -> tuple[lis
     earlier in the batch, or itself.
     """
     hashes = [content_hash(record.memory) for record in batch]
+    current = [hash for hash, record in zip(hashes, batch, strict=True) if not is_over(record.memory)]
+    db.execute(Q["release_expired"], (space, as_json(hash.hex() for hash in current), micros(datetime.now(UTC))))
     stored = records.originals(db, space, [record.memory.id for record in batch], hashes)
     last: int = db.execute(Q["last_row"]).get
     new: list[_New] = []

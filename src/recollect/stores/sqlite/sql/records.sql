@@ -41,6 +41,11 @@ SELECT m.hash, m.id
 FROM json_each(?2) AS wanted
 CROSS JOIN memories AS m ON m.space = +?1 AND m.hash = unhex(wanted.value)
 
+-- name: release_expired
+-- Memories that have expired are nobody's original any more: the same may be remembered again.
+UPDATE memories SET hash = CAST(id AS BLOB)
+WHERE space = +?1 AND hash IN (SELECT unhex(value) FROM json_each(?2)) AND expires_at <= ?3
+
 -- name: last_row
 -- The highest row number ever given out.
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'memories'
@@ -87,7 +92,7 @@ DELETE FROM memories WHERE row IN (SELECT value FROM json_each(?1))
 
 -- name: supersede
 -- Mark a memory as replaced.
-UPDATE memories SET superseded_by = ?3, updated_at = ?4 WHERE space = +?1 AND id = ?2
+UPDATE memories SET superseded_by = ?3, updated_at = ?4, hash = CAST(id AS BLOB) WHERE space = +?1 AND id = ?2
 
 -- name: successors
 -- The chain of memories that replaced this one, itself included. UNION ends it even if the chain bites its tail.
