@@ -245,6 +245,17 @@ async def test_window_brings_the_neighbours(work: AsyncSpace) -> None:
     assert [m.place for m in hit.after] == [3, 4]
 
 
+async def test_a_window_shows_only_what_one_may_see(work: AsyncSpace) -> None:
+    """Not the same thread's name in another namespace, not what was superseded; other kinds and tags, yes."""
+    (old,) = await remember(work, "we meet at nine", thread="t", place=1)
+    (_,) = await remember(work, "where do we meet?", thread="t", place=2, kind="message", tags=["asked"])
+    await remember(work, "the salary list", thread="t", place=3, namespace="hr")
+    await remember(work, "at the station", thread="t", place=4)
+    await work.supersede(old, "we meet at ten")
+    hit = (await work.recall("where do we meet?", window=2, tags=["asked"], namespaces=["default"]))[0]
+    assert [m.text for m in (*hit.before, *hit.after)] == ["at the station"]
+
+
 async def test_near_copies_do_not_crowd_the_top(work: AsyncSpace) -> None:
     """The same sentence in ten spellings takes one place, unless there is nothing else."""
     copies = [f"Lunch is at noon in the garden{mark}" for mark in ("", ".", "!", "?", " .", " !", " ?")]

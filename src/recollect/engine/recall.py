@@ -83,25 +83,21 @@ class Recaller:
     ) -> Chosen:
         method = query.recipe.diversity.method
         if method == "mmr" and len(fused) > query.limit:
-            rows = await self._rows(question, fused)
-            order = await self._by_mmr(query, question, [f for f, _ in rows], rankings)
-            return Chosen([rows[i] for i in order])
-        rows, taken = [], 0
-        while taken < len(fused):
-            batch = fused[taken : taken + query.limit + SPARE]
-            taken += len(batch)
-            rows += await self._rows(question, batch)
-            if method != "near_copies":
-                if len(rows) >= query.limit:
-                    break
-                continue
-            kept, copies = near_copies([m.text for _, m in rows], count=query.limit)
+            pool = await self._rows(question, fused)
+            order = await self._by_mmr(query, question, [f for f, _ in pool], rankings)
+            return Chosen([pool[i] for i in order])
+        rows: list[tuple[Fused, Memory]] = []
+        kept: Sequence[int] = ()
+        copies: Sequence[int] = ()
+        for start in range(0, len(fused), query.limit + SPARE):
+            rows += await self._rows(question, fused[start : start + query.limit + SPARE])
+            kept = range(min(len(rows), query.limit))
+            if method == "near_copies":
+                kept, copies = near_copies([memory.text for _, memory in rows], count=query.limit)
             if len(kept) == query.limit:
-                return Chosen([rows[i] for i in kept], frozenset(rows[i][0].id for i in copies))
-        if method == "near_copies":
-            kept, copies = near_copies([m.text for _, m in rows], count=query.limit)
-            rows = [rows[i] for i in (*kept, *copies)]  # too few others: a near-copy is better than nothing
-        return Chosen(rows[: query.limit])
+                break
+        answer = [*kept, *copies][: query.limit]  # where there are too few others, a near-copy is better than nothing
+        return Chosen([rows[i] for i in answer], frozenset(rows[i][0].id for i in copies if i not in answer))
 
     async def _rows(self, question: Question, fused: Sequence[Fused]) -> list[tuple[Fused, Memory]]:
         """The memories behind fused ids; those forgotten, superseded or expired since the lanes looked drop out."""
@@ -137,7 +133,7 @@ class Recaller:
             return tuple(hits)
         beside = await self._store.beside(question.space, [hit.memory.id for hit in hits], query.window)
         wanted = [id for b in beside.values() for id in (*b.before, *b.after)]
-        seen = await self._store.visible(question.space, wanted, replace(question.where, kinds=(), tags=()))
+        seen = await self._store.visible(question.space, wanted, company(question.where))
         rows = await self._store.get(question.space, list(seen))
         return tuple(_with_window(hit, beside.get(hit.memory.id), rows) for hit in hits)
 
@@ -150,6 +146,16 @@ def _with_window(hit: Hit, beside: tuple[tuple[str, ...], tuple[str, ...]] | Non
         hit,
         before=tuple(rows[id] for id in reversed(before) if id in rows),
         after=tuple(rows[id] for id in after if id in rows),
+    )
+
+
+def company(where: Filter) -> Filter:
+    """What of a filter holds for the neighbours that come with a hit: where one may look, and what still holds."""
+    return Filter(
+        namespaces=where.namespaces,
+        include_superseded=where.include_superseded,
+        include_expired=where.include_expired,
+        now=where.now,
     )
 
 
