@@ -184,12 +184,15 @@ async def index_built(path: Path, space: AsyncSpace, material: Material) -> None
     size = len(material.texts)
     while size > LIMITS.exact_rows:
         await space.recall(material.questions[0].text, vector=material.questions[0].vector)
-        manifests = [
-            Manifest.read(file.parent, file.stem) for file in path.with_name(f"{path.name}.vectors").glob("*.json")
-        ]
-        if any(m and m.graph and size - m.count <= LIMITS.tail_rows for m in manifests):
+        if any(m.graph and size - m.count <= LIMITS.tail_rows for m in manifests(path)):
             break
         await asyncio.sleep(1)
+
+
+def manifests(path: Path) -> list[Manifest]:
+    """What the vector indexes beside a store say of themselves."""
+    files = path.with_name(f"{path.name}.vectors").glob("*.json")
+    return [found for file in files if (found := Manifest.read(file.parent, file.stem))]
 
 
 async def time_recall(space: AsyncSpace, questions: Sequence[Question], width: str = "no filter") -> tuple[Spread, int]:
@@ -203,8 +206,10 @@ async def time_recall(space: AsyncSpace, questions: Sequence[Question], width: s
     return Spread.of(times), degraded
 
 
-def time_bare_usearch(material: Material) -> Spread:
-    """The same vectors in an index of the same making, searched with the same effort."""
+def time_bare_usearch(path: Path, material: Material) -> Spread:
+    """The same vectors in an index of the same making, searched with the effort that the store's own index found it
+    needs for these vectors.
+    """
     from usearch.index import Index  # after onnxruntime: some versions of the two crash in the other order
 
     index = Index(
@@ -213,14 +218,16 @@ def time_bare_usearch(material: Material) -> Spread:
         dtype="i8",
         connectivity=CONNECTIVITY,
         expansion_add=EXPANSION_ADD,
-        expansion_search=EXPANSIONS[0],
+        expansion_search=max([EXPANSIONS[0], *(m.expansion for m in manifests(path))]),
     )
     index.add(np.arange(len(material.vectors), dtype=np.uint64), material.vectors)
     return spread(lambda question: index.search(question.vector, CANDIDATES, threads=1), material.questions)
 
 
-def time_bare_fts5(path: Path, questions: Sequence[Question]) -> Spread:
-    """The terms that the keyword leg selects as one OR query on the same FTS5 table, by its own bm25()."""
+def time_bare_fts5(path: Path, questions: Sequence[Question], budget: int) -> Spread:
+    """The terms that the keyword leg selects within a budget as one OR query on the same FTS5 table, by its own
+    bm25().
+    """
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         space = space_number(db, SPACE) or 0
         counts = Frequencies(db, Counts())
@@ -228,7 +235,7 @@ def time_bare_fts5(path: Path, questions: Sequence[Question]) -> Spread:
         def matching(question: Question) -> str:
             asked = parse_query(question.text)
             terms = tuple(Term(term.term, term.weight) for term in asked.terms)
-            parts, _ = choose(counts, space, WordSearch(question.text, terms, asked.phrases), BUDGET)
+            parts, _ = choose(counts, space, WordSearch(question.text, terms, asked.phrases), budget)
             return " OR ".join(part.expression for part in parts) or '""'
 
         expressions = {question.text: matching(question) for question in questions}
@@ -316,8 +323,9 @@ async def main() -> None:
             space = recollect.space(SPACE)
             await index_built(path, space, material)
             spreads = {
-                "usearch alone": time_bare_usearch(material),
-                "FTS5 alone": time_bare_fts5(path, material.questions),
+                "usearch alone": time_bare_usearch(path, material),
+                "FTS5 alone": time_bare_fts5(path, material.questions, BUDGET),
+                "FTS5 alone, no term dropped": time_bare_fts5(path, material.questions, sys.maxsize - 1),
             }
             spreads["recall"], degraded = await time_recall(space, material.questions)
             print_speed(console, options.size, filled, spreads, degraded)
