@@ -32,6 +32,8 @@ BUDGET: Final = 5_000
 WIDE_BUDGET: Final = 100_000
 """The same for a second look, after a filter has hidden what the first one found: some of it, or all of it where only
 what is superseded or expired is filtered out, for then few hits mean rare words and not a narrow filter."""
+ENOUGH: Final = 10
+"""Hits behind a narrow filter that make the second look unnecessary: as many as an answer usually has."""
 PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
 ALIKE: Final = 0.02
@@ -194,12 +196,13 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     """The memories with the best BM25, ties by id."""
     counts = Frequencies(db, known)
     condition = where_clause(space, where)
+    narrow = not is_open(where)
     parts, more = choose(counts, space, search, BUDGET)
-    hits = _best(partial(_score, db, counts, parts, condition), limit)
-    if more and len(hits) < (1 if is_open(where) else limit):
+    hits = _best(partial(_score, db, counts, parts, condition), limit, narrow=narrow)
+    if more and len(hits) < (min(ENOUGH, limit) if narrow else 1):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        allowed = None if is_open(where) else rows_query(space, where)
-        hits = _best(partial(_score, db, counts, parts, condition, allowed=allowed), limit)
+        allowed = rows_query(space, where) if narrow else None
+        hits = _best(partial(_score, db, counts, parts, condition, allowed=allowed), limit, narrow=narrow)
     found = WordHits(hits, background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
@@ -240,11 +243,12 @@ def _score(
     return _Scores([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
 
 
-def _best(score: Callable[[int], _Scores], limit: int) -> list[Scored]:
-    """The best that pass the filter, and with the last of them all that tie with it, so that ids decide. Most often
-    nothing is filtered out and few scores are equal, so little more than wanted is looked at first.
+def _best(score: Callable[[int], _Scores], limit: int, *, narrow: bool) -> list[Scored]:
+    """The best that pass the filter, and with the last of them all that tie with it, so that ids decide. Unless the
+    filter is narrow, most often nothing is filtered out and few scores are equal, so little more than wanted is looked
+    at first.
     """
-    for most in (limit + limit // 4, ALL):
+    for most in (ALL,) if narrow else (limit + limit // 4, ALL):
         found = score(most)
         complete = found.seen != most
         if complete or (len(found.hits) > limit and found.last < found.hits[limit - 1].score):
