@@ -34,6 +34,8 @@ WIDE_BUDGET: Final = 100_000
 what is superseded or expired is filtered out, for then few hits mean rare words and not a narrow filter."""
 ENOUGH: Final = 10
 """Hits behind a narrow filter that make the second look unnecessary: as many as an answer usually has."""
+NARROW: Final = 20
+"""When not even one in so many passes a filter, listing what passes is faster than asking for each that was found."""
 PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
 ALIKE: Final = 0.02
@@ -196,13 +198,12 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     """The memories with the best BM25, ties by id."""
     counts = Frequencies(db, known)
     condition = where_clause(space, where)
-    narrow = not is_open(where)
+    allowed = None if is_open(where) else rows_query(space, where)
     parts, more = choose(counts, space, search, BUDGET)
-    hits = _best(partial(_score, db, counts, parts, condition), limit, narrow=narrow)
-    if more and len(hits) < (min(ENOUGH, limit) if narrow else 1):
+    hits = _best(partial(_score, db, counts, parts, condition), limit, allowed)
+    if more and len(hits) < (min(ENOUGH, limit) if allowed else 1):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        allowed = rows_query(space, where) if narrow else None
-        hits = _best(partial(_score, db, counts, parts, condition, allowed=allowed), limit, narrow=narrow)
+        hits = _best(partial(_score, db, counts, parts, condition), limit, allowed)
     found = WordHits(hits, background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
@@ -243,16 +244,17 @@ def _score(
     return _Scores([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
 
 
-def _best(score: Callable[[int], _Scores], limit: int, *, narrow: bool) -> list[Scored]:
-    """The best that pass the filter, and with the last of them all that tie with it, so that ids decide. Unless the
-    filter is narrow, most often nothing is filtered out and few scores are equal, so little more than wanted is looked
-    at first.
+def _best(score: Callable[[int, SQL | None], _Scores], limit: int, allowed: SQL | None) -> list[Scored]:
+    """The best that pass the filter, and with the last of them all that tie with it, so that ids decide.
+
+    Most often nothing is filtered out and few scores are equal, so little more than wanted is looked at first, and
+    somewhat more behind a filter. When that is not enough all are, or, where few pass, the filter's own rows are the
+    way in.
     """
-    for most in (ALL,) if narrow else (limit + limit // 4, ALL):
-        found = score(most)
-        complete = found.seen != most
-        if complete or (len(found.hits) > limit and found.last < found.hits[limit - 1].score):
-            break
+    most = 4 * limit if allowed else limit + limit // 4
+    found = score(most, None)
+    if found.seen == most and (len(found.hits) <= limit or found.last == found.hits[limit - 1].score):
+        found = score(ALL, allowed if NARROW * len(found.hits) < found.seen else None)
     return sorted(found.hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
