@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -122,12 +123,23 @@ def walk(
     """
     if not 1 <= depth <= 3:
         raise InvalidRequest(f"A walk goes 1 to 3 steps, not {depth}.")
+    if depth == 1:
+        return _neighbours(db, space, seeds, where)[:limit]
     reached: dict[int, list[_Label]] = {}
     frontier = {row: [_Label(-1.0, 0, row, "")] for row in row_numbers(db, space, seeds).values()}
     for most in (LINKS_PER_STEP, *[LINKS_PER_MEMORY] * (depth - 1)):
         frontier = _entered(reached, _step(db, space, frontier, most))
     best = {row: labels[0] for row, labels in reached.items()}
     return _ranked(db, space, best, where)[:limit]
+
+
+def _neighbours(db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter) -> list[Reached]:
+    """A walk of one step, which is what most recalls ask for, as one statement."""
+    condition, values = where_clause(space, where)
+    rows = as_json(row_numbers(db, space, seeds).values())
+    found = db.execute(Q["neighbours"].format(where=condition), (space, rows, LINKS_PER_STEP, *values)).get
+    hits = [Reached(id, strength, 1, relation) for id, strength, relation in json.loads(found)]
+    return sorted(hits, key=lambda hit: (-hit.strength, hit.id))
 
 
 def _step(

@@ -41,6 +41,24 @@ FROM (
         ORDER BY strength DESC, source DESC LIMIT ?3)
 )
 
+-- name: neighbours
+-- What is one strong link away from some rows and passes a filter, as JSON, for every row that crosses into Python has to
+-- wait for its turn there. Of several links the strongest counts: SQLite takes `relation` from the row of the max().
+SELECT json_group_array(json_array(m.id, reached.strength, reached.relation))
+FROM (
+    SELECT other, max(strength) AS strength, relation
+    FROM (
+        SELECT target AS other, relation, strength FROM edges INDEXED BY edges_by_source
+        WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2))
+        UNION ALL
+        SELECT source AS other, relation, strength FROM edges INDEXED BY edges_by_target
+        WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2))
+        ORDER BY strength DESC LIMIT ?3
+    )
+    GROUP BY other
+) AS reached
+CROSS JOIN memories AS m ON m.row = reached.other WHERE {where}
+
 -- name: visible
 -- Which of the rows that a walk reached pass a filter.
 SELECT m.row, m.id FROM json_each(?) AS reached CROSS JOIN memories AS m ON m.row = reached.value WHERE {where}
