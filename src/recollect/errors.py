@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.types import LaneReport
+    from recollect.types import Generation, LaneReport
 
 
 class RecollectError(Exception):
@@ -48,6 +48,15 @@ class NotAllowed(RecollectError):
 
 class EmbeddingMismatch(RecollectError):
     """The store's vectors were made by another embedding model."""
+
+    @classmethod
+    def between(cls, known: Generation, model: str, dimensions: int | None) -> EmbeddingMismatch:
+        """The model that a store knows, and another that was to be used with it."""
+        here = model if dimensions is None else f"{model} ({dimensions} dimensions)"
+        return cls(
+            f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
+            "with that embedder, or move it to the new one with `recollect export` and `recollect import` into a new store"
+        )
 
 
 class BackendError(RecollectError):

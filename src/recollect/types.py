@@ -91,6 +91,10 @@ class Edge:
     strength: float = 1.0
 
 
+SIMILAR = "similar"
+"""The relation of a memory to its nearest, which Recollect makes by itself and makes anew when a text changes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """Which model made a store's vectors. Two generations are never compared."""

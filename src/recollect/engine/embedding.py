@@ -29,7 +29,7 @@ class Embedding:
         if known is not None:
             dimensions = self.embedder.dimensions
             if known.model != self.embedder.name or dimensions not in (None, known.dimensions):
-                raise EmbeddingMismatch(mismatch(known, self.embedder.name, dimensions))
+                raise EmbeddingMismatch.between(known, self.embedder.name, dimensions)
         return known
 
     async def claim(self, dimensions: int) -> None:
@@ -39,7 +39,7 @@ class Embedding:
             await self._records.set_generation(generation)
             self._generation = generation
         elif self._generation is not None and self._generation.dimensions != dimensions:
-            raise EmbeddingMismatch(mismatch(self._generation, self.embedder.name, dimensions))
+            raise EmbeddingMismatch.between(self._generation, self.embedder.name, dimensions)
 
     async def dimensions(self) -> int | None:
         """How many numbers a vector for this store has, as far as is known."""
@@ -67,12 +67,3 @@ class Embedding:
 def passage(memory: Memory) -> str:
     """The text that stands for a memory in meaning: its title and its text."""
     return f"{memory.title}\n{memory.text}" if memory.title else memory.text
-
-
-def mismatch(known: Generation, model: str, dimensions: int | None) -> str:
-    """The sentence of an EmbeddingMismatch."""
-    here = model if dimensions is None else f"{model} ({dimensions} dimensions)"
-    return (
-        f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
-        "with that embedder, or move it to the new one with `recollect export` and `recollect import` into a new store"
-    )

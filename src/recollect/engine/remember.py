@@ -14,7 +14,7 @@ from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_vector
 from recollect.ports import Store, VectorIndex
-from recollect.types import Draft, Edge, EmbeddingState, Filter, Memory, Record, Remembered, Scored
+from recollect.types import SIMILAR, Draft, Edge, EmbeddingState, Filter, Memory, Record, Remembered, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -24,7 +24,6 @@ BATCH = 1000
 EMBED_BATCH = 64
 """Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
 NEAREST = 3
-SIMILAR = "similar"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,13 @@ from recollect.ports import Reached
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json, row_numbers
-from recollect.types import Edge, Filter
+from recollect.types import SIMILAR, Edge, Filter
 
 Q = load("graph.sql")
 
 Key: TypeAlias = tuple[int, int, str]
 """Where an edge stands in the table: source, target, relation."""
 FIRST: Final[Key] = (0, 0, "")
-SIMILAR: Final = "similar"
-"""The relation of a memory to its nearest, as the engine names it."""
 LINKS_PER_STEP: Final = 1_000
 """A step of a walk looks at no more links than these, those of the best memories first."""
 LINKS_PER_MEMORY: Final = 50

@@ -107,14 +107,7 @@ def set_generation(db: apsw.Connection, wanted: Generation) -> None:
     if found is None:
         db.execute(Q["add_generation"], (wanted.model, wanted.dimensions))
     elif found[1] != wanted:
-        raise EmbeddingMismatch(
-            f"This store's vectors were made by {_described(found[1])}, not by {_described(wanted)}: open it with that "
-            "embedder, or `recollect export` it and `recollect import` the file into a new store."
-        )
-
-
-def _described(generation: Generation) -> str:
-    return f"{generation.model!r} ({generation.dimensions} dimensions)"
+        raise EmbeddingMismatch.between(found[1], wanted.model, wanted.dimensions)
 
 
 def _firsts(rows: Iterable[tuple[str, ...]]) -> list[str]:
