@@ -22,7 +22,7 @@ import numpy as np
 from usearch.index import Index
 
 from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS
-from recollect.stores.sqlite.queries import read
+from recollect.stores.named_sql import read
 from recollect.stores.sqlite.vectors import VectorSearch, put
 from recollect.types import Filter, Scored
 
@@ -115,7 +115,7 @@ def _filled(path: Path, vectors: Vectors) -> apsw.Connection:
     db = apsw.Connection(str(path))
     db.pragma("journal_mode", "wal")
     db.pragma("mmap_size", 1 << 30)
-    db.execute(read("schema.sql"))
+    db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
     with db:
         db.execute("INSERT OR REPLACE INTO clock VALUES (1, 1)")
         db.execute("INSERT INTO spaces (number, name) VALUES (1, 'bench')")

@@ -15,6 +15,7 @@ from recollect.engine.remember import Ingested
 from recollect.engine.transfer import BrokenLine, Imported
 from recollect.errors import (
     BackendError,
+    BackendTimeout,
     BackendUnavailable,
     ConfigError,
     EmbeddingError,
@@ -52,6 +53,7 @@ __all__ = [
     "AsyncRecollect",
     "AsyncSpace",
     "BackendError",
+    "BackendTimeout",
     "BackendUnavailable",
     "BrokenLine",
     "Check",

@@ -10,6 +10,7 @@ import asyncio
 import builtins
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 T = TypeVar("T")
-STORES = "sqlite:///FILE"
+MEMORY = ":memory:"
+STORES = "sqlite:///FILE, postgresql://…, embedded-postgres:///FOLDER"
 
 
 class AsyncRecollect:
@@ -53,8 +55,9 @@ class AsyncRecollect:
 
         given = embedder
         named = embedder if isinstance(embedder, str) else None
-        self.settings = settings or Settings.load(url=url, embedder=named)
-        self.url = url or self.settings.url
+        given_settings = settings or Settings.load(url=url, embedder=named)
+        self.settings = replace(given_settings, url=url) if url else given_settings
+        self.url = self.settings.url
         if embedder is None or isinstance(embedder, str):
             embedder = configured(self.settings, named)
         self._questions = QueryCache(embedder)
@@ -62,7 +65,7 @@ class AsyncRecollect:
         async def question_vector(text: str, space: str) -> Vector:
             return await self._questions.embed_query(text, space=space)
 
-        self._store = _store(self.url, create=create)
+        self._store = _store(self.settings, create=create)
         self._engine = Engine(self._store, embedder, question_vector)
         self._own_embedder = embedder if embedder is not given else None
 
@@ -78,7 +81,7 @@ class AsyncRecollect:
     @staticmethod
     async def migrate(url: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Bring a store to this version of Recollect; what was done, or would be. Opening one does it, too."""
-        return list(await _store(Settings.load(url=url).url).migrate(dry_run=dry_run))
+        return list(await _store(Settings.load(url=url)).migrate(dry_run=dry_run))
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
@@ -375,19 +378,35 @@ def _draft(text: str, fields: MemoryFields) -> Draft:
     return Draft(text, **fields)  # type: ignore[arg-type]  # the engine checks and converts every field
 
 
-def _store(url: str, *, create: bool = True) -> Store:
-    """The store that a URL names, not yet opened."""
+def _store(settings: Settings, *, create: bool = True) -> Store:
+    """The store that the settings' URL names, not yet opened."""
+    url = settings.url
     scheme, colon, rest = check_characters("the URL of a store", url).partition("://")
-    if not colon or scheme != "sqlite":
+    if not colon or scheme not in ("sqlite", "postgresql", "postgres", "embedded-postgres"):
         raise ConfigError(f"{url!r} is no store that Recollect knows; it knows {STORES}")
+    if scheme in ("postgresql", "postgres"):
+        return _postgres_store(url, settings, create=create)
     path = unquote(rest.removeprefix("/"))
     if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:
-        raise ConfigError(f"{url!r} names no file: write sqlite:///memory.db, or sqlite:////absolute/memory.db")
+        raise ConfigError(f"{url!r} names no file: write {scheme}:///memory, or {scheme}:////absolute/memory")
+    place = Path(path).expanduser()
+    if not create and path != MEMORY and not place.exists():
+        raise ConfigError(f"there is no store at {place} yet: `recollect remember` makes one, or name another")
+    if scheme == "embedded-postgres":
+        return _postgres_store(place, settings, create=create)
     from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`
 
-    if path == ":memory:":
-        return SqliteStore.temporary()
-    file = Path(path).expanduser()
-    if not create and not file.exists():
-        raise ConfigError(f"there is no store at {file} yet: `recollect remember` makes one, or name another")
-    return SqliteStore(file)
+    return SqliteStore.temporary() if path == MEMORY else SqliteStore(place)
+
+
+def _postgres_store(where: str | Path, settings: Settings, *, create: bool) -> Store:
+    """A store on the server of a URL, or on a private one in a folder."""
+    try:
+        from recollect.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        raise ConfigError(
+            f"Postgres needs {error.name}, which is not installed: python3 -m pip install 'recollect[postgres]'"
+        ) from error
+    if isinstance(where, Path):
+        return PostgresStore.embedded(where, settings.postgres, create=create)
+    return PostgresStore(where, settings.postgres, create=create)

@@ -8,6 +8,7 @@
     ├─ EmbeddingMismatch      model or dimensions differ from the store's   HTTP 409
     ├─ BackendError           .backend; the driver's error is its cause
     │  ├─ BackendUnavailable  worth retrying                          HTTP 503
+    │  │  └─ BackendTimeout   it took longer than allowed             HTTP 503
     │  └─ SchemaOutdated      says which command to run               HTTP 503
     ├─ EmbeddingError         the provider failed                     HTTP 502
     └─ RecallFailed           every lane failed                       HTTP 503
@@ -69,6 +70,10 @@ class BackendError(RecollectError):
 
 class BackendUnavailable(BackendError):
     """The engine cannot be reached, or is busy: worth trying again."""
+
+
+class BackendTimeout(BackendUnavailable):
+    """The engine took longer than it was allowed, and was stopped."""
 
 
 class SchemaOutdated(BackendError):

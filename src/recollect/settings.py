@@ -9,11 +9,15 @@ folder or in the user's configuration folder, else from the default. Keys of spa
     base_url = "https://…/v1"
     key = "…"
     keys = { work = "…" }
+    [postgres]
+    pool_size = 8
+    schema = "recollect"
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -25,7 +29,8 @@ from urllib.parse import quote
 from recollect.errors import ConfigError
 
 FILE = "recollect.toml"
-KINDS = {str: "text", dict: "table", int: "whole number"}
+SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+KINDS: Mapping[type, str] = {str: "text", dict: "table", int: "whole number", float: "number", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +44,29 @@ class OpenAISettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PostgresSettings:
+    """How to use a Postgres server. Times are in seconds."""
+
+    pool_size: int = 8
+    """Connections held at most. A recall uses one for each of its lanes."""
+    acquire_timeout: float = 5.0
+    """How long a call waits for a connection that others are using."""
+    statement_timeout: float = 30.0
+    """How long one statement may take."""
+    schema: str = "recollect"
+    """The database schema that holds the tables."""
+    halfvec: bool = False
+    """Whether new vectors are stored in half precision: half the space, a little less exact."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Where the memory lives and what embeds it."""
 
     url: str
     embedder: str = "local"
     openai: OpenAISettings = OpenAISettings()
+    postgres: PostgresSettings = PostgresSettings()
 
     @staticmethod
     def load(*, url: str | None = None, embedder: str | None = None) -> Settings:
@@ -52,13 +74,11 @@ class Settings:
         if url is not None and not url.strip():
             raise ConfigError("the URL of the store is empty: leave it out, or write sqlite:///memory.db")
         file = _read_file()
-        table = file.get("openai", {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"[openai] in {FILE} must be a table")
         settings = Settings(
             url=url or os.environ.get("RECOLLECT_URL") or file.get("url") or default_url("memory.db"),
             embedder=embedder or os.environ.get("RECOLLECT_EMBEDDER") or file.get("embedder") or "local",
-            openai=_openai(table),
+            openai=_openai(_table(file, "openai", OpenAISettings)),
+            postgres=_postgres(_table(file, "postgres", PostgresSettings)),
         )
         _check_text_values(settings)
         return settings
@@ -107,14 +127,28 @@ def _read_file() -> dict[str, Any]:
     return {}
 
 
+def _table(file: Mapping[str, Any], name: str, settings: type[OpenAISettings | PostgresSettings]) -> dict[str, Any]:
+    """One table of the file, all of its names known and all of its values of the right kind."""
+    table = file.get(name, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"[{name}] in {FILE} must be a table")
+    kinds = {field.name: _kind(str(field.type)) for field in fields(settings)}
+    if unknown := sorted(set(table) - set(kinds)):
+        raise ConfigError(f"[{name}] has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(kinds))}")
+    for key, value in table.items():
+        kind = kinds[key]
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise ConfigError(f"[{name}] {key} must be a {KINDS[kind]}, not a {type(value).__name__}")
+    return table
+
+
+def _kind(annotation: str) -> type:
+    """The type of a setting's value in the file, by its annotation."""
+    plain = annotation.removesuffix(" | None")
+    return {"str": str, "int": int, "float": float, "bool": bool}.get(plain, dict)
+
+
 def _openai(table: Mapping[str, Any]) -> OpenAISettings:
-    known = {f.name for f in fields(OpenAISettings)}
-    if unknown := sorted(set(table) - known):
-        raise ConfigError(f"[openai] has an unknown setting {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-    kinds = {"base_url": str, "key": str, "keys": dict, "dimensions": int}
-    for name, value in table.items():
-        if not isinstance(value, kinds[name]) or isinstance(value, bool):
-            raise ConfigError(f"[openai] {name} must be a {KINDS[kinds[name]]}, not a {type(value).__name__}")
     if not all(isinstance(key, str) for key in table.get("keys", {}).values()):
         raise ConfigError("[openai] keys must give each space a text")
     settings = OpenAISettings(**table)
@@ -123,6 +157,18 @@ def _openai(table: Mapping[str, Any]) -> OpenAISettings:
         base_url=os.environ.get("OPENAI_BASE_URL") or settings.base_url,
         key=os.environ.get("OPENAI_API_KEY") or settings.key,
     )
+
+
+def _postgres(table: Mapping[str, Any]) -> PostgresSettings:
+    settings = PostgresSettings(**table)
+    for name in ("pool_size", "acquire_timeout", "statement_timeout"):
+        if not getattr(settings, name) > 0:
+            raise ConfigError(f"[postgres] {name} must be above 0, not {getattr(settings, name)}")
+    if not SCHEMA.fullmatch(settings.schema):
+        raise ConfigError(
+            f"[postgres] schema must be a name of lower-case letters, digits and underscores, not {settings.schema!r}"
+        )
+    return settings
 
 
 def _check_text_values(settings: Settings) -> None:

@@ -9,8 +9,8 @@ import apsw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.stores.named_sql import read
 from recollect.stores.sqlite import graph
-from recollect.stores.sqlite.queries import read
 from recollect.types import Edge, Filter
 
 NODES = "abcdef"
@@ -26,7 +26,7 @@ INSERT INTO memories (
 
 def store(edges: list[Edge]) -> apsw.Connection:
     db = apsw.Connection(":memory:")
-    db.execute(read("schema.sql"))
+    db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
     db.executemany(MEMORY, NODES)
     graph.link(db, 1, edges)
     return db

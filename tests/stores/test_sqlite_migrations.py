@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from recollect.errors import SchemaOutdated
+from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite import migrations
-from recollect.stores.sqlite.queries import load, read
 
 BASELINES = Path(__file__).parent / "schemas"
 """`NNN.sql`: the schema of an earlier version, kept when `schema.sql` goes on to the next."""
@@ -43,11 +43,11 @@ def test_every_shipped_version_migrates_to_the_schema() -> None:
     shipped = dict(migrations.shipped())
     newest = migrations.newest(shipped)
     assert sorted(shipped) == list(range(2, newest + 1))
-    fresh = shape(database(read("schema.sql"), shipped))
+    fresh = shape(database(read("recollect.stores.sqlite.store", "schema.sql"), shipped))
     for version in range(1, newest):
         old = database((BASELINES / f"{version:03}.sql").read_text(), {})
         old.pragma("user_version", version)
-        migrations.migrate(old, PATH, read("schema.sql"), shipped)
+        migrations.migrate(old, PATH, read("recollect.stores.sqlite.store", "schema.sql"), shipped)
         assert shape(old) == fresh
 
 
@@ -90,8 +90,11 @@ def test_a_newer_file_is_refused() -> None:
 @pytest.mark.parametrize("name", ["records.sql", "graph.sql", "words.sql", "vectors.sql"])
 def test_every_statement_is_described(name: str) -> None:
     """Each named statement has a name of its own and a line that says what it is for."""
-    blocks = read(name).split("-- name: ")[1:]
+    blocks = read("recollect.stores.sqlite.store", name).split("-- name: ")[1:]
     names = [block.split("\n", 1)[0] for block in blocks]
-    assert len(set(names)) == len(names) == len(load(name))
+    assert len(set(names)) == len(names) == len(load("recollect.stores.sqlite.store", name))
     assert all(block.split("\n")[1].startswith("-- ") for block in blocks)
-    assert all(statement and "--" not in statement.split("\n")[0] for statement in load(name).values())
+    assert all(
+        statement and "--" not in statement.split("\n")[0]
+        for statement in load("recollect.stores.sqlite.store", name).values()
+    )

@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 import apsw
 import pytest
 
+from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite.filters import rows_query, where_clause
-from recollect.stores.sqlite.queries import load, read
 from recollect.types import Filter
 
-RECORDS, GRAPH = load("records.sql"), load("graph.sql")
+RECORDS, GRAPH = (
+    load("recollect.stores.sqlite.store", "records.sql"),
+    load("recollect.stores.sqlite.store", "graph.sql"),
+)
 NOW = datetime(2024, 5, 3, tzinfo=UTC)
 FILTERS = {
     "none": Filter(now=NOW),
@@ -29,7 +32,7 @@ FILTERS = {
 @pytest.fixture(scope="module")
 def db() -> apsw.Connection:
     db = apsw.Connection(":memory:")
-    db.execute(read("schema.sql"))
+    db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
     return db
 
 

@@ -16,7 +16,7 @@ import apsw
 import numpy as np
 import pytest
 
-from recollect.stores.sqlite.queries import read
+from recollect.stores.named_sql import read
 from recollect.stores.sqlite.vector_views import Limits
 from recollect.stores.sqlite.vectors import VectorSearch, put, remove
 from recollect.types import Filter, Scored
@@ -49,7 +49,7 @@ class File:
         self.db = apsw.Connection(str(path))
         self.db.pragma("journal_mode", "wal")
         if fresh:
-            self.db.execute(read("schema.sql"))
+            self.db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
             self.db.execute("INSERT OR REPLACE INTO clock VALUES (1, 0)")
             self.db.execute("INSERT INTO spaces (number, name) VALUES (1, 'one'), (2, 'two')")
             self.db.execute("INSERT INTO generations VALUES (1, 'a', ?1), (2, 'b', ?1)", (DIMENSIONS,))

@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from recollect.ports import Term, WordHits, WordSearch
+from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite import text_indexes, word_scores, words
-from recollect.stores.sqlite.queries import load, read
 from recollect.stores.sqlite.rows import tick
 from recollect.stores.sqlite.words import WordRow, beside
 from recollect.text.analyzer import terms
@@ -27,7 +27,7 @@ class Index:
 
     def __init__(self, path: str = ":memory:") -> None:
         self.db = apsw.Connection(path)
-        self.db.execute(read("schema.sql"))
+        self.db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
         self.db.execute("INSERT INTO spaces (number, name) VALUES (1, 'a'), (2, 'b')")
         words.register(self.db)
         self.counts = word_scores.Counts()
@@ -441,7 +441,12 @@ def test_batches_and_order_make_no_difference(index: Index, batch: int) -> None:
 def test_neighbours_are_found_through_the_threads_index(index: Index) -> None:
     """Reading a stretch of a thread never scans the memories."""
     bounds = {"space": 1, "namespace": "n", "thread": "t", "low": 1, "high": 2, "reach": 4}
-    plan = [str(row[3]) for row in index.db.execute("EXPLAIN QUERY PLAN " + load("words.sql")["stretch"], bounds)]
+    plan = [
+        str(row[3])
+        for row in index.db.execute(
+            "EXPLAIN QUERY PLAN " + load("recollect.stores.sqlite.store", "words.sql")["stretch"], bounds
+        )
+    ]
     assert sum("COVERING INDEX memories_by_thread" in step for step in plan) == 3
     assert not any("SCAN memories" in step for step in plan)
 

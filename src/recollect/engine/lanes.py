@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-from recollect.errors import RecollectError
+from recollect.errors import BackendTimeout, RecollectError
 from recollect.legs.question import Question
 from recollect.recipes import Lane, Recipe
 from recollect.types import LaneReport, LaneStatus, Ranking
@@ -45,6 +45,8 @@ async def _run(lane: Lane, question: Question, leg: LegSearch) -> Answered:
             ranking = await leg.search(question, lane)
     except TimeoutError:
         return report("late", f"no answer within {lane.deadline:g} s"), None
+    except BackendTimeout as error:
+        return report("late", str(error)), None
     except RecollectError as error:
         return report("failed", str(error)), None
     except Exception as error:  # noqa: BLE001  # whatever a lane does, the others answer; the report names it

@@ -11,12 +11,12 @@ import apsw
 
 from recollect.errors import InvalidRequest, NotFound
 from recollect.ports import Reached
+from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json, row_numbers
 from recollect.types import SIMILAR, Edge, Filter
 
-Q = load("graph.sql")
+Q = load(__name__, "graph.sql")
 
 Key: TypeAlias = tuple[int, int, str]
 """Where an edge stands in the table: source, target, relation."""

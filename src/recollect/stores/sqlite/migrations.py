@@ -17,7 +17,7 @@ from typing import Final
 import apsw
 
 from recollect.errors import BackendError, SchemaOutdated
-from recollect.stores.sqlite.queries import read
+from recollect.stores.named_sql import read
 from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
@@ -72,7 +72,7 @@ def prepare(db: apsw.Connection, path: Path) -> None:
             f"{path} is on a file system where processes cannot share memory: put the store on a local disk.",
             backend="sqlite",
         )
-    migrate(db, path, read("schema.sql"), shipped())
+    migrate(db, path, read(__name__, "schema.sql"), shipped())
 
 
 def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, str]) -> None:

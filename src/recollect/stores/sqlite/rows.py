@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import apsw
 
 from recollect.errors import InvalidRequest
-from recollect.stores.sqlite.queries import load
+from recollect.stores.named_sql import load
 from recollect.types import EmbeddingState, Memory
 
-Q = load("records.sql")
+Q = load(__name__, "records.sql")
 
 Columns: TypeAlias = tuple[Any, ...]
 """What a memory is in the file, in the order of the `memories` query: `Memory`'s own, without its space."""

@@ -13,8 +13,8 @@ from typing import Any, Final
 import apsw
 
 from recollect.ports import WordHits, WordSearch
+from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.queries import load
 from recollect.text.configurations import (
     And,
     Configuration,
@@ -35,7 +35,7 @@ READY: Final = "ready"
 STOP_WORD: Final = "."
 """Keeps a stop word's position; no question asks for it."""
 
-Q = load("words.sql")
+Q = load(__name__, "words.sql")
 _READINGS: Final[dict[str, Callable[[Configuration, str], Question | None]]] = {"plain": plain, "websearch": websearch}
 _SCORES: Final[dict[str, Score]] = {"ts_rank": ts_rank, "ts_rank_cd": ts_rank_cd}
 _CONFIGURATIONS: Final[dict[str, Configuration]] = {"words_simple": "simple", "words_english": "english"}

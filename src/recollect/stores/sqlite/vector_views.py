@@ -19,7 +19,7 @@ import numpy as np
 
 from recollect.indexes.exact import NO_ROWS, SAMPLE, Block, Candidates, members, products
 from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
-from recollect.stores.sqlite.queries import load
+from recollect.stores.named_sql import load
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Background
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Key: TypeAlias = tuple[int, int]  # space, generation
 
-Q = load("vectors.sql")
+Q = load(__name__, "vectors.sql")
 _log = logging.getLogger(__name__)
 
 _SPOTS = 16

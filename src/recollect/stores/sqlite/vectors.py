@@ -21,8 +21,8 @@ import numpy as np
 
 from recollect.indexes.exact import NOBODY, Candidates, products
 from recollect.ports import VectorHits
+from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
-from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
 from recollect.types import Filter, Scored
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
     from recollect.types import Vector
 
-Q = load("vectors.sql")
+Q = load(__name__, "vectors.sql")
 
 _SLACKS = (2, 8)  # candidates per hit wanted: a few superseded ones must not leave the answer short, nor most of them
 _FEWEST = 64  # candidates at least, because the graph orders them by rounded vectors

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple, TypeAlias
 import apsw
 
 from recollect.ports import WordHits, WordSearch
+from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
-from recollect.stores.sqlite.queries import load
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Background, Filter, Scored
 
@@ -57,7 +57,7 @@ FTS5_LEAST_IDF: Final = 1e-6
 SQL: TypeAlias = tuple[str, list[object]]
 """A piece of a statement, and its parameters."""
 
-Q = load("words.sql")
+Q = load(__name__, "words.sql")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 import apsw
 
 from recollect.ports import WordHits, WordSearch
+from recollect.stores.named_sql import load
 from recollect.stores.sqlite import text_indexes, word_scores
-from recollect.stores.sqlite.queries import load
 from recollect.text.analyzer import terms
 from recollect.types import Filter
 
 REACH: Final = 2
 """How many memories before and after one in its thread make up its context."""
 
-Q = load("words.sql")
+Q = load(__name__, "words.sql")
 
 
 class WordRow(NamedTuple):

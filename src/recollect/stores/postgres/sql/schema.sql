@@ -1,0 +1,127 @@
+-- The whole schema, version 1, in the schema that comes first in the search path.
+-- Every key, unique index and join starts with the space, so that the tables can be distributed by it.
+-- Names and ids sort by their code points (collation "C"), as they do in Python and in SQLite.
+
+-- Facts about the schema itself: its version, whether row security is on.
+CREATE TABLE facts (
+    name  text PRIMARY KEY,
+    value text NOT NULL
+);
+
+CREATE TABLE spaces (
+    number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name   text COLLATE "C" NOT NULL UNIQUE
+);
+
+-- Which model made the vectors, and how they are stored. The vectors of generation n are in the table `vectors_n`,
+-- which begins with the generation: see vectors.sql.
+CREATE TABLE generations (
+    number     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    model      text NOT NULL,
+    dimensions integer NOT NULL,
+    storage    text NOT NULL CHECK (storage IN ('vector', 'halfvec')),
+    UNIQUE (model, dimensions)
+);
+
+CREATE SEQUENCE row_numbers AS bigint;
+
+CREATE TABLE memories (
+    space         integer NOT NULL REFERENCES spaces (number),
+    row           bigint NOT NULL DEFAULT nextval('row_numbers'),
+    id            text COLLATE "C" NOT NULL,
+    hash          bytea NOT NULL,
+    namespace     text COLLATE "C" NOT NULL,
+    kind          text COLLATE "C" NOT NULL,
+    text          text NOT NULL,
+    title         text NOT NULL,
+    tags          text[] NOT NULL,             -- in the caller's order; the table `tags` is for searching
+    source        text COLLATE "C" NOT NULL,
+    thread        text COLLATE "C",
+    place         bigint,
+    metadata      json NOT NULL,               -- json, not jsonb: it comes back as it was given
+    created_at    timestamptz NOT NULL,
+    updated_at    timestamptz NOT NULL,
+    occurred_at   timestamptz,
+    expires_at    timestamptz,
+    superseded_by text COLLATE "C",
+    quality       double precision,
+    embedding     text NOT NULL CHECK (embedding IN ('ready', 'pending', 'failed')),
+    linked        boolean NOT NULL DEFAULT false, -- true once linked to its three nearest
+    -- The seeds' words. A tsvector holds at most 1 MiB, which a longer text could exceed.
+    words_simple  tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.simple', left(text, 200000))) STORED,
+    words_english tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.english', left(text, 200000))) STORED,
+    PRIMARY KEY (space, row),
+    UNIQUE (space, id),
+    UNIQUE (space, hash)
+);
+
+-- A thread belongs to its namespace; its name comes first, because a filter may name a thread in all of them.
+CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place) WHERE thread IS NOT NULL;
+CREATE INDEX memories_by_kind ON memories (space, kind);
+CREATE INDEX memories_by_namespace ON memories (space, namespace);
+CREATE INDEX memories_by_time ON memories (space, (coalesce(occurred_at, created_at)));
+CREATE INDEX memories_by_source ON memories (space, source);
+CREATE INDEX memories_pending ON memories (space, id) WHERE embedding = 'pending';
+CREATE INDEX memories_unlinked ON memories (space, id) WHERE NOT linked;
+CREATE INDEX memories_words_simple ON memories USING gin (words_simple);
+CREATE INDEX memories_words_english ON memories USING gin (words_english);
+
+CREATE TABLE tags (
+    space integer NOT NULL,
+    tag   text COLLATE "C" NOT NULL,
+    row   bigint NOT NULL,
+    PRIMARY KEY (space, tag, row),
+    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+
+CREATE INDEX tags_by_row ON tags (space, row);
+
+-- How often a memory was recalled: apart from it, because a row that changes is written anew with all its indexes.
+CREATE TABLE hits (
+    space       integer NOT NULL,
+    row         bigint NOT NULL,
+    hits        bigint NOT NULL,
+    last_hit_at timestamptz,
+    PRIMARY KEY (space, row),
+    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+
+-- The analyzer's terms, each prefixed by its space ("7:invoice"), so that a term's postings, and with them its document
+-- frequency, never mix two spaces. Weight A: title, B: text, C: the texts beside it in its thread.
+CREATE TABLE words (
+    space  integer NOT NULL,
+    row    bigint NOT NULL,
+    words  tsvector NOT NULL,
+    length integer NOT NULL,                   -- terms in all three
+    PRIMARY KEY (space, row),
+    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+
+CREATE INDEX words_by_term ON words USING gin (words);
+
+-- How many memories a space holds, how long they are together, and how many were ever written or removed. Each writing
+-- transaction adds a row of its own, so that no writer waits for another; readers add them up, and now and then
+-- somebody replaces them by their sum.
+CREATE TABLE sizes (
+    space    integer NOT NULL REFERENCES spaces (number),
+    entry    bigint GENERATED ALWAYS AS IDENTITY,
+    memories bigint NOT NULL,
+    length   bigint NOT NULL,
+    changes  bigint NOT NULL,
+    PRIMARY KEY (space, entry)
+);
+
+CREATE TABLE edges (
+    space    integer NOT NULL,
+    source   bigint NOT NULL,
+    target   bigint NOT NULL,
+    relation text COLLATE "C" NOT NULL,
+    strength double precision NOT NULL CHECK (strength > 0 AND strength <= 1),
+    PRIMARY KEY (space, source, target, relation),
+    FOREIGN KEY (space, source) REFERENCES memories (space, row) ON DELETE CASCADE,
+    FOREIGN KEY (space, target) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+
+-- Strongest first from either end, so that a walk reads no more links of a hub than it follows.
+CREATE INDEX edges_by_source ON edges (space, source, strength DESC);
+CREATE INDEX edges_by_target ON edges (space, target, strength DESC);
