@@ -2,8 +2,7 @@
 
     python benchmarks/recall.py --size 100000 --questions 200
 
-The texts are real: documents of judged sets, spliced in pairs until there are enough. The vectors are mixtures of
-the packaged model's, so that they lie where real ones do. Nothing is asserted: the goals are printed beside.
+What is remembered and asked is in material.py. Nothing is asserted: the goals are printed beside.
 """
 
 from __future__ import annotations
@@ -12,133 +11,49 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import apsw
 import numpy as np
+from material import (
+    CANDIDATES,
+    SETS,
+    SPACE,
+    WARM_UP,
+    WIDTHS,
+    Material,
+    Question,
+    Spread,
+    make_material,
+    read_sets,
+    seconds,
+    share_found,
+    tags_of,
+)
 from rich.console import Console
 from rich.table import Table
 
-from recollect import AsyncRecollect, AsyncSpace, Draft, Filter
+from recollect import AsyncRecollect, AsyncSpace, Filter
 from recollect.embedders import make_embedder
 from recollect.embedders.disk import DiskCachedEmbedder
-from recollect.evaluation.datasets import Dataset, load
-from recollect.evaluation.metrics import percentile
 from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS, Manifest
-from recollect.ports import Embedder, Term, WordSearch
+from recollect.ports import Term, WordSearch
 from recollect.settings import cache_folder
+from recollect.stores.bm25 import BUDGET
 from recollect.stores.sqlite.rows import space_number
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.stores.sqlite.vector_views import LIMITS
-from recollect.stores.sqlite.word_scores import BUDGET, Counts, Frequencies, choose
+from recollect.stores.sqlite.word_scores import Counts, Frequencies, choose
 from recollect.text.query import parse_query
 
-if TYPE_CHECKING:
-    from recollect.types import Vector, Vectors
-
-SETS = Path(__file__).parents[2] / "shared" / "data"
-SPACE = "bench"
 FIRST = 1_000
 """Memories in the store when it is opened for the first time: opening must not take longer with all of them."""
-WARM_UP = 20
-"""Questions that are asked first and not counted."""
-EMBEDDED = 2_000
-"""Documents that the model embeds; every vector is mixed from theirs."""
-EMBEDDED_CHARACTERS = 400
-CANDIDATES = 100
-"""What each lane of `balanced` is asked for, and so each bare leg."""
-NEAREST = 10
-WIDTHS = {"no filter": 1, "100 %": 1, "10 %": 10, "1 %": 100, "0.1 %": 1_000}
-"""Filters by tag, named by what they let through: every n-th memory carries the tag."""
-
-
-class Question(NamedTuple):
-    text: str
-    vector: Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What is remembered and asked."""
-
-    texts: Sequence[str]
-    vectors: Vectors
-    questions: Sequence[Question]
-
-    def drafts(self) -> Iterator[Draft]:
-        for number, (text, vector) in enumerate(zip(self.texts, self.vectors, strict=True)):
-            tags = tuple(tag for width, nth in WIDTHS.items() if number % nth == 0 for tag in tags_of(width))
-            yield Draft(text, id=name_of(number), tags=tags, vector=vector)
-
-
-def tags_of(width: str) -> tuple[str, ...]:
-    return () if width == "no filter" else (width,)
-
-
-def name_of(number: int) -> str:
-    return f"{number:08d}"
-
-
-def read_sets(folder: Path) -> list[Dataset]:
-    sets = [load(path.parent) for path in sorted(folder.glob("*/corpus.jsonl"))]
-    if not sets:
-        sys.exit(f"{folder} holds no judged sets to take texts from: name a folder that does with --data")
-    return sets
-
-
-async def make_material(sets: Sequence[Dataset], size: int, questions: int, embedder: Embedder) -> Material:
-    draw = np.random.default_rng(0)
-    documents = [document.text for one in sets for document in one.documents]
-    asked = [question.text for one in sets for question in one.queries]
-    asked = [asked[n] for n in draw.permutation(len(asked))[: questions + WARM_UP]]
-    some = [documents[n][:EMBEDDED_CHARACTERS] for n in draw.permutation(len(documents))[:EMBEDDED]]
-    pairs = draw.integers(len(documents), size=(size, 2))
-    return Material(
-        texts=[splice(documents[one], documents[other], number) for number, (one, other) in enumerate(pairs)],
-        vectors=mixtures(await embedder.embed(some, space=SPACE), size, draw),
-        questions=[Question(*pair) for pair in zip(asked, await embedder.embed(asked, space=SPACE), strict=True)],
-    )
-
-
-def splice(one: str, other: str, number: int) -> str:
-    """The first half of one document, the second half of another, and a word of its own: none is a copy."""
-    head, tail = one.split(), other.split()
-    return " ".join([*head[: (len(head) + 1) // 2], *tail[len(tail) // 2 :], f"no{number}"])
-
-
-def mixtures(real: Vectors, size: int, draw: np.random.Generator) -> Vectors:
-    """Vectors between real ones: three of them in changing shares, and a little noise, each of length 1."""
-    shares = draw.dirichlet((4.0, 2.0, 1.0), size=size).astype(np.float32)
-    mixed = draw.standard_normal((size, real.shape[1]), dtype=np.float32) * np.float32(0.01)
-    for column in range(shares.shape[1]):
-        mixed += shares[:, column, None] * real[draw.integers(len(real), size=size)]
-    unit: Vectors = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
-    return unit
-
-
-class Spread(NamedTuple):
-    """Milliseconds that a question takes."""
-
-    p50: float
-    p95: float
-
-    @classmethod
-    def of(cls, seconds: Sequence[float]) -> Spread:
-        """Of every question asked once, the first ones not counted."""
-        counted = seconds[WARM_UP:]
-        return cls(1000 * (percentile(counted, 0.50) or 0.0), 1000 * (percentile(counted, 0.95) or 0.0))
-
-
-async def seconds(work: Awaitable[object]) -> float:
-    started = perf_counter()
-    await work
-    return perf_counter() - started
 
 
 def spread(call: Callable[[Question], object], questions: Sequence[Question]) -> Spread:
@@ -259,27 +174,14 @@ async def measure_widths(path: Path, space: AsyncSpace, material: Material) -> l
             Width(
                 width,
                 (await time_recall(space, material.questions, width))[0],
-                await share_found(store, material, width),
+                await share_found(
+                    store, material.vectors, material.questions[WARM_UP:], Filter(tags=tags_of(width)), nth
+                ),
             )
-            for width in WIDTHS
+            for width, nth in WIDTHS.items()
         ]
     finally:
         await store.close()
-
-
-async def share_found(store: SqliteStore, material: Material, width: str) -> float:
-    """What the vector leg finds of the nearest ten that pass the filter, by comparing with all of them."""
-    nth = WIDTHS[width]
-    where = Filter(tags=tags_of(width))
-    passing = material.vectors[::nth]
-    found = []
-    for question in material.questions[WARM_UP:]:
-        hits = (await store.search_vectors(SPACE, question.vector, where, limit=CANDIDATES)).hits
-        scores = passing @ question.vector
-        wanted = min(NEAREST, len(scores))
-        nearest = {name_of(nth * int(n)) for n in np.argpartition(-scores, wanted - 1)[:wanted]}
-        found.append(len(nearest.intersection(hit.id for hit in hits[:NEAREST])) / wanted)
-    return float(np.mean(found))
 
 
 def print_speed(console: Console, size: int, filled: Filled, spreads: Mapping[str, Spread], degraded: int) -> None:

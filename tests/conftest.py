@@ -10,11 +10,19 @@ import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, EmbeddingError
 from recollect.embedders.hashing import HashingEmbedder
+from tests.postgres import pg_database, pg_dsn, pg_folder, pg_role, pg_schema, pg_store
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
 
+__all__ = ["pg_database", "pg_dsn", "pg_folder", "pg_role", "pg_schema", "pg_store"]  # fixtures of another module
+
 SHARED = Path(__file__).parents[1].parent / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Tests on Postgres run on the server of this DSN, else on one that they start."""
+    parser.addoption("--pg-dsn", help="a database on a Postgres server of yours, where tests may create databases")
 
 
 @pytest.fixture

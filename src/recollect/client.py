@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import builtins
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from urllib.parse import unquote
 
+from recollect.engine import copying
+from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, examine
 from recollect.engine.engine import Engine
 from recollect.engine.remember import Ingested
@@ -24,7 +26,7 @@ from recollect.errors import ConfigError, InvalidRequest
 from recollect.limits import check_characters, check_name
 from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Store
-from recollect.settings import Settings
+from recollect.settings import Settings, without_password
 from recollect.types import Draft, Edge, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
 
 if TYPE_CHECKING:
@@ -79,9 +81,28 @@ class AsyncRecollect:
         await self.close()
 
     @staticmethod
-    async def migrate(url: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Bring a store to this version of Recollect; what was done, or would be. Opening one does it, too."""
-        return list(await _store(Settings.load(url=url)).migrate(dry_run=dry_run))
+    async def migrate(
+        url: str | None = None, *, dry_run: bool = False, row_security: bool = False, words: Sequence[str] = ()
+    ) -> list[str]:
+        """Make a store, or bring it to this version of Recollect; what was done, or would be. On Postgres also with
+        row security, and with text-search configurations beside `simple` and `english`.
+        """
+        store = _store(Settings.load(url=url))
+        return list(await store.migrate(dry_run=dry_run, row_security=row_security, words=words))
+
+    @staticmethod
+    async def copy(
+        source: str,
+        target: str,
+        *,
+        spaces: Sequence[str] | None = None,
+        on_progress: Callable[[CopyProgress], None] = lambda _: None,
+    ) -> Copied:
+        """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other holds
+        already stays as it is, so a copy that was cut off is run again.
+        """
+        stores = (_store(Settings.load(url=source), create=False), _store(Settings.load(url=target)))
+        return await copying.copy(*stores, spaces, on_progress)
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
@@ -227,9 +248,26 @@ class Recollect:
         self.close()
 
     @staticmethod
-    def migrate(url: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Bring a store to this version of Recollect; what was done, or would be. Opening one does it, too."""
-        return asyncio.run(AsyncRecollect.migrate(url, dry_run=dry_run))
+    def migrate(
+        url: str | None = None, *, dry_run: bool = False, row_security: bool = False, words: Sequence[str] = ()
+    ) -> list[str]:
+        """Make a store, or bring it to this version of Recollect; what was done, or would be. On Postgres also with
+        row security, and with text-search configurations beside `simple` and `english`.
+        """
+        return asyncio.run(AsyncRecollect.migrate(url, dry_run=dry_run, row_security=row_security, words=words))
+
+    @staticmethod
+    def copy(
+        source: str,
+        target: str,
+        *,
+        spaces: Sequence[str] | None = None,
+        on_progress: Callable[[CopyProgress], None] = lambda _: None,
+    ) -> Copied:
+        """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other holds
+        already stays as it is, so a copy that was cut off is run again.
+        """
+        return asyncio.run(AsyncRecollect.copy(source, target, spaces=spaces, on_progress=on_progress))
 
     def close(self) -> None:
         """Finish what is under way and let go of the store. A second call does nothing."""
@@ -383,12 +421,14 @@ def _store(settings: Settings, *, create: bool = True) -> Store:
     url = settings.url
     scheme, colon, rest = check_characters("the URL of a store", url).partition("://")
     if not colon or scheme not in ("sqlite", "postgresql", "postgres", "embedded-postgres"):
-        raise ConfigError(f"{url!r} is no store that Recollect knows; it knows {STORES}")
+        raise ConfigError(f"{without_password(url)!r} is no store that Recollect knows; it knows {STORES}")
     if scheme in ("postgresql", "postgres"):
         return _postgres_store(url, settings, create=create)
     path = unquote(rest.removeprefix("/"))
     if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:
-        raise ConfigError(f"{url!r} names no file: write {scheme}:///memory, or {scheme}:////absolute/memory")
+        raise ConfigError(
+            f"{without_password(url)!r} names no file: write {scheme}:///memory, or {scheme}:////absolute/memory"
+        )
     place = Path(path).expanduser()
     if not create and path != MEMORY and not place.exists():
         raise ConfigError(f"there is no store at {place} yet: `recollect remember` makes one, or name another")

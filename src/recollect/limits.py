@@ -26,6 +26,8 @@ WINDOW = 50
 INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 """A character that shows: not a blank, and not one of those that only steer others."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+CONFIGURATION = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+"""A name that can be part of a statement, and of another name there, as it is."""
 
 
 def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
@@ -83,6 +85,14 @@ def check_number(what: str, value: object, least: float, most: float, *, whole: 
 def check_choice(what: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         raise InvalidRequest(f"the {what} is {value!r:.80}, and must be one of: {', '.join(choices)}")
+
+
+def check_words(what: str, value: object) -> None:
+    """The analyzer's words, or a text-search configuration by a name that needs no quotes in SQL."""
+    if not isinstance(value, str) or not CONFIGURATION.fullmatch(value):
+        raise InvalidRequest(
+            f"the {what} is {value!r:.80}, and must be analyzed, or a text-search configuration such as english"
+        )
 
 
 def check_weight(what: str, value: object) -> float:

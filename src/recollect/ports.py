@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -29,7 +30,8 @@ from recollect.types import (
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
 
-Words: TypeAlias = Literal["analyzed", "simple", "english"]
+Words: TypeAlias = str
+"""`analyzed`, or the name of a text-search configuration of Postgres. Every store knows `simple` and `english`."""
 Match: TypeAlias = Literal["any", "plain", "websearch"]
 KeywordScore: TypeAlias = Literal["bm25", "ts_rank", "ts_rank_cd"]
 
@@ -117,6 +119,13 @@ class Beside(NamedTuple):
     after: tuple[str, ...]
 
 
+class Mark(NamedTuple):
+    """What a store knows of a memory beside its fields, and what `Record` takes to another store."""
+
+    hash: bytes
+    linked: bool
+
+
 class Records(Protocol):
     """The source of truth."""
 
@@ -167,6 +176,9 @@ class Records(Protocol):
 
     async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
         """Memories with a vector that were not yet linked to their nearest."""
+
+    async def marks(self, space: str, ids: Sequence[str]) -> dict[str, Mark]:
+        """What makes another memory an exact copy of each of these, and whether it was linked to its nearest."""
 
     async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
         """Count how often these ids were recalled since they were last counted, the last time at `now`."""
@@ -220,6 +232,53 @@ class GraphIndex(Protocol):
         """Every edge of the space, or those that touch these ids, streamed."""
 
 
+class Change(NamedTuple):
+    """One memory as an external index is to hold it from now on: what it says, its vector, and the links that begin
+    at it. No memory: it is gone.
+    """
+
+    id: str
+    memory: Memory | None
+    vector: Vector | None = None
+    edges: tuple[Edge, ...] = ()
+
+
+class ExternalIndex(Protocol):
+    """An engine beside the store that answers one leg. The store is the truth: whatever this holds can be made anew."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name for messages and for the outbox, e.g. "qdrant"."""
+
+    async def open(self) -> None:
+        """Reach the engine if it is there; one that is down is no error here, for it may come back."""
+
+    async def close(self) -> None: ...
+
+    async def check(self) -> None:
+        """Raises BackendUnavailable while the engine cannot be used, with the reason."""
+
+    async def apply(self, space: str, changes: Sequence[Change]) -> None:
+        """Bring these memories to these states, durable on return. Doing it twice does no harm; the later of two
+        states of one memory comes later in the sequence, or in a later call.
+        """
+
+    async def count(self, space: str) -> int:
+        """How many memories of a space it holds."""
+
+    def ids(self, space: str) -> AsyncIterator[str]:
+        """The ids of a space that it holds, streamed."""
+
+    async def spaces(self) -> Sequence[str]:
+        """The spaces of which it holds something."""
+
+    async def shadow(self) -> ExternalIndex:
+        """An empty index of the same kind, in which this one is made anew while it goes on answering."""
+
+    async def publish(self, shadow: ExternalIndex) -> None:
+        """Answer from `shadow` from now on, for every process, and let go of what was there before."""
+
+
 class Store(Records, WordIndex, VectorIndex, GraphIndex, Protocol):
     """A source of truth that can also search."""
 
@@ -227,9 +286,26 @@ class Store(Records, WordIndex, VectorIndex, GraphIndex, Protocol):
     def name(self) -> str:
         """The backend's name for messages, e.g. "sqlite"."""
 
+    @property
+    def location(self) -> str:
+        """Where the store lives, for messages; the same for two stores that are one. Never a password."""
+
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
 
-    async def migrate(self, *, dry_run: bool) -> Sequence[str]:
-        """Bring a store that is not open to the newest version; what was done, or would be, step by step."""
+    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Sequence[str]:
+        """Bring a store that is not open to the newest version, on Postgres with row security and with text-search
+        configurations where these are asked for; what was done, or would be, step by step.
+        """
+
+    def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:
+        """Around many `add`s, of about so many memories if that is known: what an index costs is paid once, at their
+        end, where that is cheaper. Each `add` is as durable as ever.
+        """
+
+    async def settle(self, space: str) -> None:
+        """Wait for an index that is being built for searches of this space, if any."""
+
+    async def remarks(self) -> Sequence[str]:
+        """What whoever looks after this store should know about its indexes."""

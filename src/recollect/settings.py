@@ -30,6 +30,8 @@ from recollect.errors import ConfigError
 
 FILE = "recollect.toml"
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+PASSWORD = re.compile(r"(//[^:/@]*:).*@")
+PASSWORD_WORDS = re.compile(r"(password=)[^&\s]*")
 KINDS: Mapping[type, str] = {str: "text", dict: "table", int: "whole number", float: "number", bool: "true or false"}
 
 
@@ -92,6 +94,15 @@ def data_folder() -> Path:
 def default_url(file: str) -> str:
     """The URL of a store in the user's data folder."""
     return "sqlite:///" + quote(str(data_folder() / file))
+
+
+def without_password(url: str) -> str:
+    """A store's URL as it may be shown.
+
+    >>> without_password("postgresql://ada:secret@localhost/agents?sslmode=require&password=secret")
+    'postgresql://ada:…@localhost/agents?sslmode=require&password=…'
+    """
+    return PASSWORD_WORDS.sub(r"\1…", PASSWORD.sub(r"\1…@", url))
 
 
 def cache_folder() -> Path:

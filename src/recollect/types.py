@@ -107,13 +107,15 @@ class Generation:
 class Record:
     """What the engine hands to a store: a complete memory, its vector if there is one, and its first links.
 
-    `linked` says that its nearest memories were looked for already; others are linked later, in batches.
+    `linked` says that its nearest memories were looked for already; others are linked later, in batches. `hash` comes
+    with a memory of another store, and says there what is an exact copy of it; left out, it is made of its fields.
     """
 
     memory: Memory
     vector: Vector | None = None
     edges: tuple[Edge, ...] = ()
     linked: bool = False
+    hash: bytes | None = None
 
 
 class Remembered(NamedTuple):

@@ -1,11 +1,26 @@
-"""The recipes of the five source systems, with their own worked numbers, through the whole of Recollect."""
+"""The recipes of the five source systems, with their own worked numbers, through the whole of Recollect, on both stores.
+
+Which statements they are on Postgres is in `stores/test_postgres_seeds.py`.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+from urllib.parse import urlencode
+
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from recollect import AsyncSpace, Recall
 from tests.conftest import FlakyEmbedder
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store of each kind that does not exist yet."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'memory.db'}"
+    return f"postgresql://?{urlencode(conninfo_to_dict(request.getfixturevalue('pg_database')))}"
 
 
 def direction(embedder: FlakyEmbedder, *numbers: float) -> list[float]:

@@ -22,7 +22,7 @@ HEAVY = ("numpy", "onnxruntime", "apsw", "usearch", "httpx", "tokenizers")
 def test_the_commands_are_those_of_the_design() -> None:
     """Nothing is missing, and nothing is there that is not built yet."""
     wanted = "demo doctor migrate remember recall get list forget supersede update link unlink neighbors stats spaces"
-    assert sorted(COMMANDS) == sorted([*wanted.split(), "import", "export", "eval", "recipes"])
+    assert sorted(COMMANDS) == sorted([*wanted.split(), "import", "export", "copy", "eval", "recipes"])
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -35,13 +35,15 @@ def test_every_command_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_and_option_has_help(name: str) -> None:
-    """No command, argument or option is left without a word; all take `--store` and `--json`."""
+    """No command, argument or option is left without a word; all take `--json`, and all that are about one store
+    `--store`.
+    """
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
     assert command.help
     for parameter in command.params:
         assert parameter.help, f"{name} {parameter.name}"
     flags = {flag for parameter in command.params for flag in parameter.opts}
-    assert {"--store", "--json"} <= flags
+    assert ({"--json"} if name == "copy" else {"--store", "--json"}) <= flags
 
 
 @pytest.mark.parametrize("name", COMMANDS)

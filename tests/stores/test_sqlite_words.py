@@ -11,11 +11,13 @@ from pathlib import Path
 import apsw
 import pytest
 
+from recollect.errors import InvalidRequest
 from recollect.ports import Term, WordHits, WordSearch
+from recollect.stores import bm25
 from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite import text_indexes, word_scores, words
 from recollect.stores.sqlite.rows import tick
-from recollect.stores.sqlite.words import WordRow, beside
+from recollect.stores.threads import WordRow
 from recollect.text.analyzer import terms
 from recollect.types import Filter
 
@@ -177,7 +179,7 @@ def brute_force(db: apsw.Connection, space: int, question: str) -> dict[int, flo
     for term in dict.fromkeys(terms(question)):
         holding = {row: fields for row, fields in here.items() if any(term in field for field in fields)}
         for row, (title, text, context) in holding.items():
-            frequency = title.count(term) + text.count(term) + word_scores.CONTEXT * context.count(term)
+            frequency = title.count(term) + text.count(term) + bm25.CONTEXT * context.count(term)
             length = len(title) + len(text) + len(context)
             share = own_idf(len(here), len(holding)) * saturated(frequency, length, average)
             scores[row] = scores.get(row, 0.0) + share
@@ -295,7 +297,7 @@ def test_a_superseded_rare_word_does_not_leave_the_answer_empty(index: Index, mo
 
 def test_what_very_many_hold_is_no_name(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name with too many holders has none, while a phrase has all the hits that hold it, wherever they are."""
-    monkeypatch.setattr(word_scores, "MOST_HOLDERS", 5)
+    monkeypatch.setattr(bm25, "MOST_HOLDERS", 5)
     index.put(*["quick fox"] * 5, "banana")
     quick, fox = terms("quick")[0], terms("fox")[0]
     asked = WordSearch("", (Term(quick, names=True), Term(fox)), phrases=((quick, fox),))
@@ -451,13 +453,6 @@ def test_neighbours_are_found_through_the_threads_index(index: Index) -> None:
     assert not any("SCAN memories" in step for step in plan)
 
 
-def test_beside_is_two_on_each_side() -> None:
-    """The rows whose context changes, and what it is made of; what goes is no neighbour any more."""
-    assert beside([1, 2, 3], changed=[3]) == {1: [2, 3], 2: [1, 3], 3: [1, 2]}
-    assert beside([1, 2, 3, 4, 5, 6], gone=[3]) == {1: [2, 4], 2: [1, 4, 5], 4: [1, 2, 5, 6], 5: [2, 4, 6]}
-    assert beside([1, 2], gone=[1, 2]) == {}
-
-
 # The seeds' text indexes
 
 
@@ -473,6 +468,12 @@ def test_a_text_index_is_built_once_and_then_kept(index: Index) -> None:
     index.change(1, "one banana")
     index.remove(2)
     assert index.match("plum", words="english", match="plain", score="ts_rank").keys() == {4}
+
+
+def test_a_file_knows_two_configurations(index: Index) -> None:
+    """Others are Postgres' own; the refusal names those that there are."""
+    with pytest.raises(InvalidRequest, match="it knows: simple, english"):
+        index.match("plum", words="german", match="plain", score="ts_rank")
 
 
 def test_memories_written_while_an_index_is_built_are_in_it(index: Index) -> None:

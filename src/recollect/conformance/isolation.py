@@ -13,7 +13,7 @@ from recollect.types import Edge
 THERE = "there"
 IDS = ["a", "b"]
 EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
-WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation"}
+WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation", "bulk", "remarks"}
 """What concerns the whole store."""
 
 
@@ -39,12 +39,14 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "put_vectors": (lambda store: store.put_vectors(THERE, EMBEDDED), None),
     "fail_vectors": (lambda store: store.fail_vectors(THERE, [*IDS, "c"]), None),
     "unlinked": (lambda store: store.unlinked(THERE, limit=10), []),
+    "marks": (lambda store: store.marks(THERE, IDS), {}),
     "mark_hits": (lambda store: store.mark_hits(THERE, dict.fromkeys(IDS, 1), now=NOW), None),
     "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
     "search_words": (lambda store: _worded(store), []),
     "search_vectors": (lambda store: _compared(store), []),
     "nearest_to": (lambda store: store.nearest_to(THERE, IDS, limit=3), {}),
     "vectors": (lambda store: store.vectors(THERE, IDS), {}),
+    "settle": (lambda store: store.settle(THERE), None),
     "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")])), None),
     "link_nearest": (lambda store: store.link_nearest(THERE, {"a": [Edge("a", "b", "similar")], "b": []}), None),
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),

@@ -1,6 +1,10 @@
-"""What is made up for later: the vectors that memories wait for, and the links to their nearest."""
+"""What is made up for later, the vectors that memories wait for and the links to their nearest, and what a memory takes
+along to another store.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from recollect.conformance.samples import HERE, MODEL, NOW, memory, nearest, record, unit
 from recollect.ports import Store
@@ -78,3 +82,20 @@ async def spec_update_of_the_text_makes_its_nearest_anew(store: Store) -> None:
         assert [edge async for edge in store.edges(HERE)] == kept
         assert await store.unlinked(HERE, limit=10) == ["a"]
         await store.forget(HERE, ["a", "b"])
+
+
+async def spec_a_record_from_another_store_brings_its_hash(store: Store) -> None:
+    """A given hash decides what is a copy, in place of the memory's fields; `marks` gives it back, and whether the
+    memory was linked to its nearest.
+    """
+    await store.set_generation(MODEL)
+    brought = replace(record("b", "same", vector=unit(1), linked=True), hash=b"from elsewhere")
+    assert all(answer.created for answer in await store.add(HERE, [record("a", "same"), brought]))
+    marks = await store.marks(HERE, ["b", "a", "nothing"])
+    assert marks.keys() == {"a", "b"}
+    assert marks["b"] == (b"from elsewhere", True)
+    assert not marks["a"].linked
+    (answer,) = await store.add(HERE, [replace(record("c"), hash=b"from elsewhere")])
+    assert (answer.memory.id, answer.created) == ("b", False)
+    (answer,) = await store.add(HERE, [replace(record("d", "other"), hash=marks["a"].hash)])
+    assert (answer.memory.id, answer.created) == ("a", False)

@@ -48,8 +48,13 @@ async def examine(engine: Engine) -> Diagnosis:
         vectors = await engine.embedding.embedder.embed(["Does the embedder work?"], space=space)
         return f"{engine.embedding.embedder.name} answers, with {vectors.shape[1]} dimensions"
 
+    async def indexes() -> str:
+        return "; ".join(await engine.store.remarks())
+
     checks = [await _try("store", store), await _try("vectors", generation), await _try("embedder", embedder)]
     if checks[0].ok:
+        looked = await _try("indexes", indexes)
+        checks += [looked] if looked.detail else []
         names = await engine.store.spaces()
         checks += [await _try(f"space {name}", _space_check(engine, name)) for name in names]
     return Diagnosis(tuple(checks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from recollect.engine import transfer
@@ -73,11 +74,12 @@ class Engine:
     ) -> Ingested:
         created = seen = 0
         try:
-            async for remembered in self._rememberer.remember_many(space, drafts):
-                seen += len(remembered)
-                created += sum(one.created for one in remembered)
-                if on_progress is not None:
-                    on_progress(seen)
+            async with self.store.bulk(length_hint(drafts)):
+                async for remembered in self._rememberer.remember_many(space, drafts):
+                    seen += len(remembered)
+                    created += sum(one.created for one in remembered)
+                    if on_progress is not None:
+                        on_progress(seen)
         finally:
             self._upkeep.catch_up(space)
         return Ingested(created=created, copies=seen - created)
@@ -177,6 +179,7 @@ class Engine:
         on_progress: Callable[[transfer.Imported], None] | None = None,
     ) -> transfer.Imported:
         try:
-            return await transfer.import_lines(self.store, self._rememberer, space, lines, on_progress)
+            async with self.store.bulk(length_hint(lines)):
+                return await transfer.import_lines(self.store, self._rememberer, space, lines, on_progress)
         finally:
             self._upkeep.catch_up(space)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import islice
@@ -41,17 +41,24 @@ class Imported:
 
 async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
     """Every memory of the space in id order, then every link, as JSON-ready lines."""
+    async for memories in pages(store, space):
+        for memory in memories:
+            yield memory_line(memory)
+    async for edge in store.edges(space):
+        yield {"from": edge.source, "to": edge.target, "relation": edge.relation, "strength": edge.strength}
+
+
+async def pages(store: Store, space: str) -> AsyncIterator[Sequence[Memory]]:
+    """Every memory of the space in id order, superseded and expired ones included, some at a time."""
     everything = Filter(include_superseded=True, include_expired=True)
     after: str | None = None
     while True:
         page = await store.list(space, everything, limit=PAGE, after=after)
-        for memory in page.memories:
-            yield memory_line(memory)
+        if page.memories:
+            yield page.memories
         if page.cursor is None:
-            break
+            return
         after = page.cursor
-    async for edge in store.edges(space):
-        yield {"from": edge.source, "to": edge.target, "relation": edge.relation, "strength": edge.strength}
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from recollect.engine.embedding import Embedding
 from recollect.engine.remember import EMBED_BATCH, NEAREST, similar
@@ -81,9 +82,20 @@ class Upkeep:
                 if not waiting:
                     break
                 embedded = await self._embed(space, waiting)
+            await self._unless_closing(self._store.settle(space))  # links are looked for in the index
             while not self._closing.is_set() and await self._link_some(space):
                 pass
             return embedded
+
+    async def _unless_closing(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for `work`, or until this closes. What goes wrong with it will show in what comes after."""
+        tasks = asyncio.create_task(work), asyncio.create_task(self._closing.wait())
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _embed(self, space: str, waiting: Sequence[Memory]) -> bool:
         """False when the embedder is down. One text that it cannot take must not hold up the others: when it works

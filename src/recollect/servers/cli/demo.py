@@ -121,18 +121,20 @@ def demo(
 ) -> None:
     """Load a small memory, ask it eight questions, and see what each way to search is good for."""
     from recollect.servers.cli import render_demo
+    from recollect.settings import without_password
 
     url = store or demo_url()
+    shown = without_password(url)
     with open_store(url, embedder, create=True) as r:
         here = r.space(space)
         imported = here.import_lines(memory_lines())
         here.settle()
         held = here.stats()
         if as_json:
-            print_json({"store": url, "imported": imported, "memories": held.memories, "questions": list(ask(here))})
+            print_json({"store": shown, "imported": imported, "memories": held.memories, "questions": list(ask(here))})
             return
         out = console()
-        out.print(render_demo.opening(url, held, imported))
+        out.print(render_demo.opening(shown, held, imported))
         for number, answered in enumerate(ask(here), 1):
             out.print(render_demo.answer(number, len(QUESTIONS), *answered))
-    out.print(render_demo.closing(url, space), soft_wrap=True)
+    out.print(render_demo.closing(shown, space), soft_wrap=True)

@@ -22,7 +22,14 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         records.forget,
     ),
     "Links": (linking.link, linking.unlink, linking.neighbors),
-    "The whole memory": (transfer.import_, transfer.export, upkeep.spaces, upkeep.stats, upkeep.migrate),
+    "The whole memory": (
+        transfer.import_,
+        transfer.export,
+        transfer.copy,
+        upkeep.spaces,
+        upkeep.stats,
+        upkeep.migrate,
+    ),
     "How good is it": (searching.recipes, evaluating.eval_),
 }
 

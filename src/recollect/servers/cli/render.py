@@ -28,6 +28,7 @@ from recollect.types import (
 )
 
 if TYPE_CHECKING:
+    from recollect.engine.copying import Copied, Some
     from recollect.engine.doctor import Diagnosis
     from recollect.engine.transfer import BrokenLine, Imported
 
@@ -292,6 +293,35 @@ def imported(outcome: Imported) -> RenderableType:
     if outcome.broken:
         parts.append(f"{len(outcome.broken):,} broken")
     return Text(", ".join(parts))
+
+
+def copied(outcome: Copied) -> RenderableType:
+    """What each space holds now, and whether both stores hold the same."""
+    table = plain_table("space", ">memories", ">new", ">vectors", ">links", "")
+    for space in outcome.spaces:
+        held = space.target
+        verdict = Text("the same", style="green") if space.verified else Text("DIFFERENT", style="bold red")
+        numbers = (f"{number:,}" for number in (held.memories, space.new, held.vectors, held.links))
+        table.add_row(one_line(space.space), *numbers, verdict)
+    rounded = sum(space.rounded for space in outcome.spaces)
+    notes = [Text(f"{count(rounded, 'vector')} rounded to half precision", style=QUIET)] if rounded else []
+    return Group(table, *notes) if outcome.spaces else Text("nothing to copy")
+
+
+def copy_differences(outcome: Copied) -> RenderableType:
+    """What is not the same in both stores, space by space, with the first ids, and what to do."""
+    lines = []
+    for space in outcome.spaces:
+        kinds = {"missing in TO": space.missing, "only in TO": space.extra, "different": space.different}
+        lines += [f"space {space.space}: {some_ids(some)} {kind}" for kind, some in kinds.items() if some.count]
+    lines.append("something was written meanwhile, or TO held memories of its own: copy to a store that is new")
+    return Text("\n".join(map(one_line, lines)), style=WARNING)
+
+
+def some_ids(some: Some) -> str:
+    """`2 memories (a, b)`, the first ids of many."""
+    more = ", ..." if some.count > len(some.first) else ""
+    return f"{count(some.count, 'memory', 'memories')} ({', '.join(some.first)}{more})"
 
 
 def broken_lines(broken: Sequence[BrokenLine], *, most: int) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Commands that move memories in and out as JSON Lines: import, export."""
+"""Commands that move memories: import and export as JSON Lines, copy from store to store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from urllib.parse import unquote
 
 import typer
@@ -18,6 +18,9 @@ from recollect.errors import InvalidRequest
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import console, progress, show
+
+if TYPE_CHECKING:
+    from recollect.engine.copying import CopyProgress
 
 BROKEN_SHOWN = 20
 """Broken lines named on the terminal; `--json` names all."""
@@ -75,6 +78,37 @@ def export(
         show(done, lambda _: one_line(f"wrote {count(written, 'line')} to {file}"), as_json=as_json)
 
 
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The URL of the store to copy.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The URL of the store to copy to.")],
+    space: Annotated[
+        list[str] | None,
+        typer.Option("--space", metavar="NAME", help="Only this space; repeatable.", show_default="all"),
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Copy everything from one store to another, and compare the two. Can be run again after a crash.
+
+    Memories keep their ids, times, vectors and links. What differs afterwards is named, and the exit code is 1.
+    """
+    from recollect.client import Recollect
+    from recollect.servers.cli import render
+
+    with progress() as bar:
+        task = bar.add_task("copying", total=None)
+
+        def follow(now: CopyProgress) -> None:
+            description = render.one_line(f"{now.stage} {now.space}")
+            bar.update(task, description=description, completed=now.done, total=now.total)
+
+        copied = Recollect.copy(source, target, spaces=space, on_progress=follow)
+    show({"spaces": copied.spaces, "verified": copied.verified}, lambda _: render.copied(copied), as_json=as_json)
+    if not copied.verified:
+        if not as_json:
+            console(sys.stderr).print(render.copy_differences(copied), soft_wrap=True)
+        raise typer.Exit(1)
+
+
 @contextmanager
 def _read(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """The file's bytes, and how many there are if that can be told."""
@@ -103,7 +137,7 @@ def _write(file: str, store_url: str) -> Iterator[BinaryIO]:
         with target.open("wb") as stream:
             yield stream
         return
-    if target.is_file() and target.samefile(unquote(store_url.removeprefix("sqlite:///"))):
+    if target.is_file() and _is_store(target, store_url):
         raise InvalidRequest(f"{file} is the store itself: export to another file")
     target = target.resolve()  # behind a link, the file that it leads to is replaced, not the link
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as stream:
@@ -115,6 +149,12 @@ def _write(file: str, store_url: str) -> Iterator[BinaryIO]:
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _is_store(file: Path, url: str) -> bool:
+    scheme, _, path = url.partition(":///")
+    store = Path(unquote(path)).expanduser()
+    return scheme == "sqlite" and store.exists() and store.samefile(file)
 
 
 def _umask() -> int:

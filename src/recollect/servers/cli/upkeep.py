@@ -25,14 +25,23 @@ def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: 
 
 def migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    row_security: Annotated[
+        bool, typer.Option("--row-security", help="On Postgres: let the server keep spaces apart, too.")
+    ] = False,
+    words: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--words", metavar="CONFIGURATION", help="On Postgres: index texts by this configuration, too; repeatable."
+        ),
+    ] = None,
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Bring a store that an earlier version wrote up to this version."""
+    """Make a store, or bring one that an earlier version wrote up to this version."""
     from recollect.client import Recollect
     from recollect.servers.cli import render
 
-    steps = Recollect.migrate(store, dry_run=dry_run)
+    steps = Recollect.migrate(store, dry_run=dry_run, row_security=row_security, words=words or ())
     show({"dry_run": dry_run, "steps": steps}, lambda _: render.migration(steps, dry_run=dry_run), as_json=as_json)
 
 

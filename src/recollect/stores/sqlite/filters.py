@@ -6,19 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from recollect.stores.filtering import first_after, is_open
 from recollect.stores.sqlite.rows import Q, micros
 from recollect.types import Filter
 
-_LAST = 0x10FFFF
-_SURROGATES = range(0xD800, 0xE000)
-
-
-def is_open(where: Filter) -> bool:
-    """Whether nothing but superseded and expired memories is filtered out."""
-    unfiltered = Filter(
-        include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now
-    )
-    return where == unfiltered
+__all__ = ["is_open", "rows_query", "where_clause"]
 
 
 def where_clause(space: int, where: Filter) -> tuple[str, list[object]]:
@@ -70,15 +62,6 @@ def _marks(values: tuple[str, ...]) -> str:
 def _prefix(column: str, prefix: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """A prefix as a range, which an index can walk and in which no character is a wildcard."""
     yield f"{column} >= ?", (prefix,)
-    end = _after(prefix)
+    end = first_after(prefix)
     if end:
         yield f"{column} < ?", (end,)
-
-
-def _after(prefix: str) -> str:
-    """The first string that sorts after all that begin with `prefix`; empty when there is none."""
-    stem = prefix.rstrip(chr(_LAST))
-    if not stem:
-        return ""
-    following = ord(stem[-1]) + 1
-    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)

@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import apsw
 
-from recollect.errors import InvalidRequest, NotFound
 from recollect.ports import Reached
+from recollect.stores import contents
+from recollect.stores.contents import check_depth, check_edges, check_ends, ends_of, present
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import as_json, row_numbers
@@ -21,11 +22,6 @@ Q = load(__name__, "graph.sql")
 Key: TypeAlias = tuple[int, int, str]
 """Where an edge stands in the table: source, target, relation."""
 FIRST: Final[Key] = (0, 0, "")
-LINKS_PER_STEP: Final = 1_000
-"""A step of a walk looks at no more links than these, those of the best memories first."""
-LINKS_PER_MEMORY: Final = 50
-"""Beyond the first step, only so many of a memory's strongest links in each direction are followed: what everything
-is linked to says little about any of it, and must not slow a recall down."""
 
 
 class _Label(NamedTuple):
@@ -38,31 +34,19 @@ class _Label(NamedTuple):
     relation: str
 
 
-def check(edges: Iterable[Edge]) -> None:
-    """Raise InvalidRequest for an edge that cannot be."""
-    for edge in edges:
-        if edge.source == edge.target:
-            raise InvalidRequest(f"Memory {edge.source!r} cannot be linked to itself.")
-        if not 0 < edge.strength <= 1:  # NaN fails this as well
-            raise InvalidRequest(f"The strength of a link must be above 0 and at most 1, not {edge.strength}.")
-
-
 def link(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
     """Store edges, all or none."""
-    check(edges)
-    ends = [end for edge in edges for end in (edge.source, edge.target)]
-    rows = row_numbers(db, space, set(ends))
-    missing = next((end for end in ends if end not in rows), None)
-    if missing is not None:
-        raise NotFound(f"No memory {missing!r} in this space: a link needs both its ends.")
+    check_edges(edges)
+    rows = row_numbers(db, space, set(ends_of(edges)))
+    check_ends(edges, rows)
     _put(db, space, edges, rows)
 
 
 def link_present(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
     """Store those edges whose ends are both in this space."""
-    check(edges)
-    rows = row_numbers(db, space, {end for edge in edges for end in (edge.source, edge.target)})
-    _put(db, space, (edge for edge in edges if edge.source in rows and edge.target in rows), rows)
+    check_edges(edges)
+    rows = row_numbers(db, space, set(ends_of(edges)))
+    _put(db, space, present(edges, rows), rows)
 
 
 def link_nearest(db: apsw.Connection, space: int, nearest: Mapping[str, Sequence[Edge]]) -> None:
@@ -119,13 +103,12 @@ def walk(
     A memory may be reached on a weaker but shorter path first, so steps are taken all at once, breadth first; what is
     neither better nor shorter than before is not followed again.
     """
-    if not 1 <= depth <= 3:
-        raise InvalidRequest(f"A walk goes 1 to 3 steps, not {depth}.")
+    check_depth(depth)
     if depth == 1:
         return _neighbours(db, space, seeds, where)[:limit]
     reached: dict[int, list[_Label]] = {}
     frontier = {row: [_Label(-1.0, 0, row, "")] for row in row_numbers(db, space, seeds).values()}
-    for most in (LINKS_PER_STEP, *[LINKS_PER_MEMORY] * (depth - 1)):
+    for most in (contents.LINKS_PER_STEP, *[contents.LINKS_PER_MEMORY] * (depth - 1)):
         frontier = _entered(reached, _step(db, space, frontier, most))
     best = {row: labels[0] for row, labels in reached.items()}
     return _ranked(db, space, best, where)[:limit]
@@ -135,7 +118,7 @@ def _neighbours(db: apsw.Connection, space: int, seeds: Sequence[str], where: Fi
     """A walk of one step, which is what most recalls ask for, as one statement."""
     condition, values = where_clause(space, where)
     rows = as_json(row_numbers(db, space, seeds).values())
-    found = db.execute(Q["neighbours"].format(where=condition), (space, rows, LINKS_PER_STEP, *values)).get
+    found = db.execute(Q["neighbours"].format(where=condition), (space, rows, contents.LINKS_PER_STEP, *values)).get
     hits = [Reached(id, strength, 1, relation) for id, strength, relation in json.loads(found)]
     return sorted(hits, key=lambda hit: (-hit.strength, hit.id))
 
@@ -146,7 +129,7 @@ def _step(
     """Each memory one link further, with how well it is reached through that link."""
     best_first = sorted(frontier, key=lambda row: (frontier[row][0].weakness, row))
     links: Any = db.executemany(Q["links_of"], ((space, row, most) for row in best_first))
-    for row, other, relation, strength in islice(links, LINKS_PER_STEP):
+    for row, other, relation, strength in islice(links, contents.LINKS_PER_STEP):
         for weakness, steps, seed, _ in frontier[row]:
             if seed != other:
                 yield other, _Label(weakness * strength, steps + 1, seed, relation)

@@ -8,10 +8,11 @@ from datetime import datetime
 
 import apsw
 
-from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
-from recollect.ports import Beside
+from recollect.errors import EmbeddingMismatch
+from recollect.ports import Beside, Mark
+from recollect.stores.contents import content_hash, missing, standing, superseding_refused
 from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.rows import Q, as_json, content_hash, fetch, is_over, micros, row_numbers, tick
+from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
 from recollect.types import Filter, Generation, Memory, Page, SpaceStats
 
 
@@ -19,11 +20,7 @@ def copies(db: apsw.Connection, space: int, name: str, memories: Sequence[Memory
     """For each memory the one that is stored already, if there is one and it has not expired."""
     ids = originals(db, space, [memory.id for memory in memories], [content_hash(memory) for memory in memories])
     found = fetch(db, space, name, {id for id in ids if id})
-    pairs = ((memory, found[id] if id else None) for memory, id in zip(memories, ids, strict=True))
-    return [
-        None if copy and copy.id != memory.id and is_over(copy) and not is_over(memory) else copy
-        for memory, copy in pairs
-    ]
+    return [standing(memory, found[id] if id else None) for memory, id in zip(memories, ids, strict=True)]
 
 
 def originals(db: apsw.Connection, space: int, ids: Sequence[str], hashes: Sequence[bytes]) -> list[str | None]:
@@ -70,13 +67,17 @@ def unlinked(db: apsw.Connection, space: int, limit: int) -> list[str]:
     return _firsts(db.execute(Q["unlinked"], (space, limit)))
 
 
+def marks(db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Mark]:
+    return {id: Mark(hash, bool(linked)) for id, hash, linked in db.execute(Q["marks"], (space, as_json(ids)))}
+
+
 def supersede(db: apsw.Connection, space: int, old: str, new: str, now: datetime) -> None:
     here = row_numbers(db, space, (old, new))
     for id in (old, new):
         if id not in here:
-            raise NotFound(f"No memory {id!r} in this space.")
+            raise missing(id)
     if old in _firsts(db.execute(Q["successors"], (space, new))):
-        raise InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself.")
+        raise superseding_refused(old, new)
     tick(db)
     db.execute(Q["supersede"], (space, old, new, micros(now)))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 import apsw
 
-from recollect.errors import InvalidRequest
+from recollect.stores.contents import json_text
 from recollect.stores.named_sql import load
 from recollect.types import EmbeddingState, Memory
 
@@ -32,24 +31,6 @@ def moment(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def content_hash(memory: Memory) -> bytes:
-    """What makes two memories of a space exact copies: namespace, kind and text, and in a thread the thread and the
-    place that was given, for a conversation may repeat itself. What was superseded is nobody's original, because it may
-    be true again: its id stands for it, here and in the query `supersede`.
-    """
-    if memory.superseded_by is not None:
-        return memory.id.encode()
-    parts = [memory.namespace, memory.kind, memory.text]
-    if memory.thread is not None:
-        parts += [memory.thread, "" if memory.place is None else str(memory.place)]
-    return sha256("\0".join(parts).encode()).digest()
-
-
-def is_over(memory: Memory) -> bool:
-    """Whether a memory has expired."""
-    return memory.expires_at is not None and micros(memory.expires_at) <= micros(datetime.now(UTC))
-
-
 def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> Columns:
     """A memory's columns. Its place and the state of its embedding are the store's to decide."""
     return (
@@ -58,11 +39,11 @@ def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> C
         memory.namespace,
         memory.kind,
         memory.title,
-        _json(memory.tags) if memory.tags else "[]",
+        json_text(memory.tags) if memory.tags else "[]",
         memory.source,
         memory.thread,
         place,
-        _json(memory.metadata) if memory.metadata else "{}",
+        json_text(memory.metadata) if memory.metadata else "{}",
         micros(memory.created_at),
         micros(memory.updated_at),
         _optional_micros(memory.occurred_at),
@@ -135,13 +116,6 @@ def tick(db: apsw.Connection) -> int:
 def as_json(values: Iterable[str] | Iterable[int]) -> str:
     """A list as one parameter, for `json_each`."""
     return json.dumps(list(values))
-
-
-def _json(value: Sequence[str] | Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"Tags and metadata must be JSON: {error}.") from error
 
 
 def _optional_micros(moment: datetime | None) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from recollect.ports import Beside, Reached, VectorHits, WordHits, WordSearch
+from recollect.errors import ConfigError
+from recollect.ports import Beside, Mark, Reached, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import graph, migrations, records, text_indexes, word_scores, words, writes
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
@@ -50,12 +52,23 @@ class SqliteStore:
         store._folder = folder
         return store
 
+    @property
+    def location(self) -> str:
+        return str(self.path.resolve())
+
     async def open(self) -> None:
         """Open the file, made with its folder if it is missing; one that is no store is left untouched."""
         await self._connections.open()
 
-    async def migrate(self, *, dry_run: bool) -> Sequence[str]:
+    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Sequence[str]:
         """What opening the file does, or would do, to bring it to the newest version."""
+        if row_security:
+            raise ConfigError(f"{self.path} is an SQLite file and can have no row security, which Postgres alone has")
+        if words:
+            raise ConfigError(
+                f"{self.path} is an SQLite file and takes no text-search configuration, such as {words[0]!r}: it makes "
+                "the text indexes that recipes ask for by itself"
+            )
         steps = await asyncio.to_thread(migrations.steps, self.path)
         if steps and not dry_run:
             await self.open()
@@ -68,6 +81,16 @@ class SqliteStore:
         await asyncio.gather(*self._building.values(), return_exceptions=True)
         if self._folder:
             await asyncio.to_thread(self._folder.cleanup)
+
+    def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 (see below)
+        """Nothing is to be done: the indexes of vectors catch up by themselves."""
+        return nullcontext()
+
+    async def settle(self, space: str) -> None:  # noqa: ARG002 (one index is built at a time)
+        await asyncio.to_thread(self._vectors.settle)
+
+    async def remarks(self) -> Sequence[str]:
+        return ()
 
     # Records
 
@@ -116,6 +139,9 @@ class SqliteStore:
 
     async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
         return await self._read(space, lambda db, number: records.unlinked(db, number, limit))
+
+    async def marks(self, space: str, ids: Sequence[str]) -> dict[str, Mark]:
+        return await self._read(space, lambda db, number: records.marks(db, number, ids))
 
     async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
         await self._write(space, lambda db, number: records.mark_hits(db, number, hits, now))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import apsw
 
+from recollect.errors import InvalidRequest
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
@@ -52,6 +53,9 @@ def missing_index(db: apsw.Connection, search: WordSearch) -> str | None:
     if search.match == "any":
         return None
     name = f"words_{search.words}"
+    if name not in _CONFIGURATIONS:
+        known = ", ".join(_CONFIGURATIONS.values())
+        raise InvalidRequest(f"a store in a file knows no {search.words!r} words; it knows: {known}")
     return None if _carried(db).get(name) == READY else name
 
 

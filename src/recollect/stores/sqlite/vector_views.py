@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import apsw
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, SAMPLE, Block, Candidates, members, products
+from recollect.indexes.exact import NO_ROWS, Block, Candidates, members
 from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
 from recollect.stores.named_sql import load
+from recollect.stores.nearest import background, spread
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Background
 
@@ -94,12 +95,9 @@ class View:
     def background(self, vector: Vector) -> Background:
         """How the vector compares with the space at large, told by a sample of it."""
         if self.base is not None:  # a tail is small beside its base: the base alone tells
-            cosines = products(self.base.sample, vector)
-        else:
-            live = np.flatnonzero(self.tail.live)
-            spread = np.linspace(0, len(live) - 1, min(SAMPLE, len(live)), dtype=np.int64)
-            cosines = products(self.tail.vectors[live[spread]], vector)
-        return Background(float(cosines.mean()), float(cosines.std()), self.total)
+            return background(self.base.sample, vector, self.total)
+        live = np.flatnonzero(self.tail.live)
+        return background(self.tail.vectors[live[spread(len(live))]], vector, self.total)
 
     def changed(self, seq: int, gone: Rows, rows: Rows, vectors: Vectors) -> View:
         """After transaction `seq`, which took away the rows `gone` (sorted) and then wrote these."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -22,14 +22,13 @@ import numpy as np
 from recollect.indexes.exact import NOBODY, Candidates, products
 from recollect.ports import VectorHits
 from recollect.stores.named_sql import load
+from recollect.stores.nearest import cosines, others
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from recollect.indexes.exact import Rows
     from recollect.types import Vector
 
@@ -38,7 +37,6 @@ Q = load(__name__, "vectors.sql")
 _SLACKS = (2, 8)  # candidates per hit wanted: a few superseded ones must not leave the answer short, nor most of them
 _FEWEST = 64  # candidates at least, because the graph orders them by rounded vectors
 _EFFORT = 4  # a graph asked for 2 n finds 0.97 of the nearest n; asked for 4 n, 0.99
-_DIGITS = 6  # of a cosine: what follows depends on the order in which float32 products are added up
 _FILTERS_KEPT = 32
 _SCANNED_AT_ONCE = 4096
 
@@ -134,7 +132,7 @@ class VectorSearch:
         found = view.nearest_to_each(vectors, limit + 1)
         rows = np.unique(np.concatenate([candidates.rows for candidates in found])).tolist()
         names = dict(db.execute(Q["ids_by_row"], (as_json(rows), space)))
-        return {id: _others(id, candidates, names, limit) for id, candidates in zip(own, found, strict=True)}
+        return {id: others(id, candidates, names, limit) for id, candidates in zip(own, found, strict=True)}
 
     def fetch(self, db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of these memories; those that have none are left out."""
@@ -186,7 +184,7 @@ class _AllowedRows:
 def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, limit: int) -> VectorHits:
     """The best candidates that pass the filter in this snapshot, best first, ties by id."""
     condition, values = where_clause(space, where)
-    scores = _cosines(found)
+    scores = cosines(found)
     order = np.argsort(-scores)
     hits: list[Scored] = []
     threaded: set[str] = set()
@@ -202,19 +200,6 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
         threaded.update(id for _, id, in_thread in passing if in_thread)
         hits += [Scored(ids[row], score) for row, score in zip(rows, scores[part].tolist(), strict=True) if row in ids]
     return VectorHits(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit], threaded=frozenset(threaded))
-
-
-def _others(id: str, found: Candidates, names: Mapping[int, str], limit: int) -> list[Scored]:
-    hits = (
-        Scored(names[row], score)
-        for row, score in zip(found.rows.tolist(), _cosines(found).tolist(), strict=True)
-        if row in names and names[row] != id
-    )
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
-
-
-def _cosines(found: Candidates) -> npt.NDArray[np.float64]:
-    return np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(_DIGITS)
 
 
 def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:

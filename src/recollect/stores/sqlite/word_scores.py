@@ -10,45 +10,27 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import fsum, log, sqrt
-from typing import Final, NamedTuple, TypeAlias
+from math import log
+from typing import Final, TypeAlias
 
 import apsw
 
 from recollect.ports import WordHits, WordSearch
+from recollect.stores import bm25
+from recollect.stores.bm25 import BUDGET, CONTEXT, TEXT, TITLE, WIDE_BUDGET, Counted, Look, Part
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
-from recollect.types import Background, Filter, Scored
+from recollect.types import Filter, Scored
 
-TITLE: Final = 1.0
-TEXT: Final = 1.0
-CONTEXT: Final = 0.2
-"""What one occurrence counts in each column."""
-BUDGET: Final = 5_000
-"""Rows that one search scores, term by term: the commonest terms beyond it are dropped."""
-WIDE_BUDGET: Final = 100_000
-"""The same for a second look, after a filter has hidden what the first one found: some of it, or all of it where only
-what is superseded or expired is filtered out, for then few hits mean rare words and not a narrow filter."""
-ENOUGH: Final = 10
-"""Hits behind a narrow filter that make the second look unnecessary: as many as an answer usually has."""
-NARROW: Final = 20
-"""When not even one in so many passes a filter, listing what passes is faster than asking for each that was found."""
-PHRASE_BUDGET: Final = 20_000
-"""A phrase is looked up when its rarest term is in no more rows than this."""
 ALIKE: Final = 0.02
 """Where this space's idf and FTS5's own differ by one and the same factor for all parts, within this share of it, FTS5
 may add them up itself, which takes a third less time: a space that has a large file to itself, and rare words."""
 ALL: Final = -1
 """No limit, as SQLite says it."""
-MOST_PARTS: Final = 200
-"""SQLite joins at most 500 SELECTs in one statement."""
 COUNTED_AT_ONCE: Final = 500
 """Counts in one statement; SQLite allows 2,000 columns."""
-MOST_HOLDERS: Final = 1_000
-"""What more memories than these hold names none of them."""
 MOST_COUNTS: Final = 10_000
 """Counts that are kept in memory."""
 FTS5_LEAST_IDF: Final = 1e-6
@@ -58,16 +40,6 @@ SQL: TypeAlias = tuple[str, list[object]]
 """A piece of a statement, and its parameters."""
 
 Q = load(__name__, "words.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A term or phrase of the question: as FTS5 reads it, how many rows match it, and what it is worth."""
-
-    expression: str
-    rows: int
-    worth: float
-    """This space's idf times the term's own weight: what one occurrence in a memory of average length scores."""
 
 
 def register(db: apsw.Connection) -> None:
@@ -135,11 +107,6 @@ class Frequencies:
         return number
 
 
-def idf(size: int, rows: int) -> float:
-    """How much a term counts that is in `rows` of `size` memories; never negative."""
-    return log(1 + (size - rows + 0.5) / (rows + 0.5))
-
-
 def fts5_idf(size: int, rows: int) -> float:
     """What FTS5's bm25() multiplies with."""
     value = log((size - rows + 0.5) / (rows + 0.5))
@@ -153,45 +120,24 @@ def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
 
 
 def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> tuple[list[Part], bool]:
-    """The question's rarest parts whose rows together stay within the budget, in any case the rarest one; and whether
-    parts that this space holds were left out. Nothing is counted beyond the budget: what is so common is left out.
+    """The question's rarest parts within a budget, and whether others that this space holds were left out. Nothing is
+    counted beyond the budget: what is so common is left out.
     """
     size = counts.space_size(space)
     wanted = [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
     wanted += [(phrase, 1.0) for phrase in _phrases(counts, space, search)]
     rows = counts.all_matching([each for each, _ in wanted], budget + 1)
-    found = sorted(
-        ((count, each, weight) for count, (each, weight) in zip(rows, wanted, strict=True) if count),
-        key=lambda part: part[0],
-    )
-    chosen: list[Part] = []
-    spent = 0
-    for count, each, weight in found[:MOST_PARTS]:
-        spent += count
-        if chosen and spent > budget:
-            break
-        exact = count if count <= budget else counts.matching(each)
-        chosen.append(Part(each, exact, idf(size, exact) * weight))
-    return chosen, len(chosen) < len(found)
+    chosen, more = bm25.choose((Counted(*part, count) for part, count in zip(wanted, rows, strict=True)), budget)
+    exact = (one if one.rows <= budget else one._replace(rows=counts.matching(one.expression)) for one in chosen)
+    return [bm25.weighed(one, size) for one in exact], more
 
 
 def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[str]:
     """The phrases that are worth looking up."""
     for phrase in search.phrases:
         singles = (expression(space, [term], context=search.context) for term in phrase)
-        if any(counts.matching(single, PHRASE_BUDGET + 1) <= PHRASE_BUDGET for single in singles):
+        if any(counts.matching(single, bm25.PHRASE_BUDGET + 1) <= bm25.PHRASE_BUDGET for single in singles):
             yield expression(space, phrase, context=search.context)
-
-
-def background(parts: Sequence[Part], size: int) -> Background:
-    """How the parts score the whole space, from how many memories hold each: as if each part stood in a memory, once
-    and at average length, or did not, whatever the others do. Scoring every memory would tell it better, and take
-    longer than the search itself.
-    """
-    shares = [(min(part.rows / max(size, 1), 1.0), part.worth) for part in parts]
-    mean = fsum(share * worth for share, worth in shares)
-    variance = fsum(share * (1 - share) * worth**2 for share, worth in shares)
-    return Background(mean, sqrt(variance), size)
 
 
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, known: Counts) -> WordHits:
@@ -201,19 +147,11 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     allowed = None if is_open(where) else rows_query(space, where)
     parts, more = choose(counts, space, search, BUDGET)
     hits = _best(partial(_score, db, counts, parts, condition), limit, allowed)
-    if more and len(hits) < (min(ENOUGH, limit) if allowed else 1):
+    if more and bm25.is_too_little(hits, limit, filtered=allowed is not None):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
         hits = _best(partial(_score, db, counts, parts, condition), limit, allowed)
-    found = WordHits(hits, background(parts, counts.space_size(space)))
+    found = WordHits(hits, bm25.background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
-
-
-class _Scores(NamedTuple):
-    """The best rows that pass the filter, how many were looked at, and the score of the last of those."""
-
-    hits: list[Scored]
-    seen: int
-    last: float
 
 
 def _score(
@@ -223,10 +161,10 @@ def _score(
     condition: SQL,
     limit: int,
     allowed: SQL | None = None,
-) -> _Scores:
+) -> Look:
     """The best `limit` rows, or the best of those that a query allows, that match a part; then the filter."""
     if not parts:
-        return _Scores([], 0, 0.0)
+        return Look([], 0, 0.0)
     total = counts.indexed_rows(parts[0].expression)
     factors = [part.worth / fts5_idf(total, part.rows) for part in parts]
     each, parameters = Q["score_allowed_part"] if allowed else Q["score_part"], list(allowed[1]) if allowed else []
@@ -241,21 +179,18 @@ def _score(
         allowed=Q["allowed"].format(rows=allowed[0]) if allowed else "", scored=scored, where=condition[0]
     )
     seen, last, hits = db.execute(statement, [*parameters, limit, *condition[1]]).get
-    return _Scores([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
+    return Look([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
 
 
-def _best(score: Callable[[int, SQL | None], _Scores], limit: int, allowed: SQL | None) -> list[Scored]:
-    """The best that pass the filter, and with the last of them all that tie with it, so that ids decide.
-
-    Most often nothing is filtered out and few scores are equal, so little more than wanted is looked at first, and
-    somewhat more behind a filter. When that is not enough all are, or, where few pass, the filter's own rows are the
-    way in.
+def _best(score: Callable[[int, SQL | None], Look], limit: int, allowed: SQL | None) -> list[Scored]:
+    """The best that pass the filter. Where a first look does not find them all rows are looked at, or, where few pass,
+    the filter's own rows are the way in.
     """
-    most = 4 * limit if allowed else limit + limit // 4
-    found = score(most, None)
-    if found.seen == most and (len(found.hits) <= limit or found.last == found.hits[limit - 1].score):
-        found = score(ALL, allowed if NARROW * len(found.hits) < found.seen else None)
-    return sorted(found.hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+    most = bm25.first_look(limit, filtered=allowed is not None)
+    look = score(most, None)
+    if not bm25.is_enough(look, most, limit):
+        look = score(ALL, allowed if bm25.is_narrow(look) else None)
+    return bm25.best(look.hits, limit)
 
 
 def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]) -> dict[str, frozenset[str]]:
@@ -268,7 +203,7 @@ def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence
         found[" ".join(phrase)] = frozenset(id for (id,) in rows)
     for term in (term.term for term in search.terms if term.names):
         asked = expression(space, [term], context=False)
-        holders = [id for (id,) in db.execute(Q["holders"], (asked, MOST_HOLDERS + 1))]
-        if len(holders) <= MOST_HOLDERS:
+        holders = [id for (id,) in db.execute(Q["holders"], (asked, bm25.MOST_HOLDERS + 1))]
+        if len(holders) <= bm25.MOST_HOLDERS:
             found[term] = frozenset(holders).intersection(ids)
     return found

@@ -46,7 +46,6 @@ CREATE TABLE memories (
     superseded_by text COLLATE "C",
     quality       double precision,
     embedding     text NOT NULL CHECK (embedding IN ('ready', 'pending', 'failed')),
-    linked        boolean NOT NULL DEFAULT false, -- true once linked to its three nearest
     -- The seeds' words. A tsvector holds at most 1 MiB, which a longer text could exceed.
     words_simple  tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.simple', left(text, 200000))) STORED,
     words_english tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.english', left(text, 200000))) STORED,
@@ -56,13 +55,12 @@ CREATE TABLE memories (
 );
 
 -- A thread belongs to its namespace; its name comes first, because a filter may name a thread in all of them.
-CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place) WHERE thread IS NOT NULL;
+CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place, row) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);
 CREATE INDEX memories_by_namespace ON memories (space, namespace);
 CREATE INDEX memories_by_time ON memories (space, (coalesce(occurred_at, created_at)));
 CREATE INDEX memories_by_source ON memories (space, source);
-CREATE INDEX memories_pending ON memories (space, id) WHERE embedding = 'pending';
-CREATE INDEX memories_unlinked ON memories (space, id) WHERE NOT linked;
+CREATE INDEX memories_pending ON memories (space, row) WHERE embedding = 'pending';
 CREATE INDEX memories_words_simple ON memories USING gin (words_simple);
 CREATE INDEX memories_words_english ON memories USING gin (words_english);
 
@@ -86,6 +84,14 @@ CREATE TABLE hits (
     FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
 );
 
+-- Memories that were not linked to their three nearest yet: apart from them for the same reason.
+CREATE TABLE unlinked (
+    space integer NOT NULL,
+    row   bigint NOT NULL,
+    PRIMARY KEY (space, row),
+    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+
 -- The analyzer's terms, each prefixed by its space ("7:invoice"), so that a term's postings, and with them its document
 -- frequency, never mix two spaces. Weight A: title, B: text, C: the texts beside it in its thread.
 CREATE TABLE words (
@@ -95,9 +101,10 @@ CREATE TABLE words (
     length integer NOT NULL,                   -- terms in all three
     PRIMARY KEY (space, row),
     FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
-);
+) WITH (toast_tuple_target = 8160);            -- in the row and as it is where it fits a page: searches read thousands
 
-CREATE INDEX words_by_term ON words USING gin (words);
+-- Every search reads what new rows have left to be entered: a small part is soon read, a larger one sooner entered.
+CREATE INDEX words_by_term ON words USING gin (words) WITH (gin_pending_list_limit = 512);
 
 -- How many memories a space holds, how long they are together, and how many were ever written or removed. Each writing
 -- transaction adds a row of its own, so that no writer waits for another; readers add them up, and now and then
@@ -122,6 +129,6 @@ CREATE TABLE edges (
     FOREIGN KEY (space, target) REFERENCES memories (space, row) ON DELETE CASCADE
 );
 
--- Strongest first from either end, so that a walk reads no more links of a hub than it follows.
-CREATE INDEX edges_by_source ON edges (space, source, strength DESC);
-CREATE INDEX edges_by_target ON edges (space, target, strength DESC);
+-- By strength from either end, and whole, so that a walk reads no more links of a hub than it follows.
+CREATE INDEX edges_by_source ON edges (space, source, strength, target, relation);
+CREATE INDEX edges_by_target ON edges (space, target, strength, source, relation);

@@ -148,6 +148,12 @@ SELECT id FROM memories WHERE space = +?1 AND embedding = 'pending' ORDER BY row
 -- Memories with a vector that were not yet linked to their nearest, oldest first.
 SELECT id FROM memories WHERE space = +?1 AND linked = 0 AND embedding = 'ready' ORDER BY row LIMIT ?2
 
+-- name: marks
+-- What a memory that goes to another store takes along beside its fields.
+SELECT m.id, m.hash, m.linked
+FROM json_each(?2) AS wanted
+CROSS JOIN memories AS m ON m.space = +?1 AND m.id = wanted.value
+
 -- name: set_ready
 -- A memory has its vector.
 UPDATE memories SET embedding = 'ready' WHERE row = ?1

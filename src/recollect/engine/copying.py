@@ -1,0 +1,283 @@
+"""copy: everything that one store holds into another, and the proof that both hold the same.
+
+A batch is one transaction with its vectors and links, and what the target holds already stays as it is: a copy that was
+cut off is simply run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Literal, NamedTuple, TypeAlias
+
+from recollect.engine.transfer import memory_line, pages
+from recollect.errors import ConfigError, InvalidRequest
+from recollect.ports import Store
+from recollect.types import Edge, Record
+
+IDS_NAMED = 5
+"""Of the memories that differ, so many are named."""
+
+
+Stage: TypeAlias = Literal["copying", "indexing", "comparing"]
+
+
+class CopyProgress(NamedTuple):
+    """How far a copy is: `done` of `total` memories of all spaces are stored, indexed, or then compared."""
+
+    stage: Stage
+    space: str
+    done: int
+    total: int
+
+
+OnProgress: TypeAlias = Callable[[CopyProgress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a store holds of a space. `digest` is made of every field, mark, vector and link; vectors count in half
+    precision, so that a store that rounds them to it has the same.
+    """
+
+    memories: int
+    vectors: int
+    links: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """How many memories, and the first of their ids."""
+
+    count: int = 0
+    first: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedSpace:
+    """A space in both stores after a copy: what is `missing` in the target, `extra` there, or `different`. `rounded`
+    counts the vectors that the target keeps in half precision.
+    """
+
+    space: str
+    new: int
+    source: Holding
+    target: Holding
+    missing: Some
+    extra: Some
+    different: Some
+    rounded: int
+
+    @property
+    def verified(self) -> bool:
+        return self.source == self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a copy did; `verified` says that both stores hold the same."""
+
+    spaces: tuple[CopiedSpace, ...]
+
+    @property
+    def verified(self) -> bool:
+        return all(space.verified for space in self.spaces)
+
+
+async def copy(
+    source: Store, target: Store, spaces: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
+) -> Copied:
+    """Copy all spaces, or those that are named, between two stores that are not open, and compare them afterwards.
+    Raises EmbeddingMismatch where another model made the target's vectors, before anything is copied.
+    """
+    if (source.name, source.location) == (target.name, target.location):
+        raise ConfigError(f"{source.location} cannot be copied to itself: name another store to copy to")
+    async with _opened(source):
+        names = await _chosen(source, spaces)
+        async with _opened(target):
+            generation = await source.generation()
+            if generation is not None:
+                await target.set_generation(generation)
+            sizes = await _sizes(source, names)
+            new = await _fill(source, target, sizes, on_progress)
+            meter = _Meter("comparing", sizes, on_progress)
+            return Copied(tuple([await _compare(source, target, name, new[name], meter) for name in names]))
+
+
+@asynccontextmanager
+async def _opened(store: Store) -> AsyncIterator[None]:
+    await store.open()
+    try:
+        yield
+    finally:
+        await store.close()
+
+
+async def _chosen(source: Store, wanted: Sequence[str] | None) -> list[str]:
+    here = list(await source.spaces())
+    if wanted is None:
+        return here
+    for name in wanted:
+        if name not in here:
+            raise InvalidRequest(f"there is no space {name!r} in {source.location}; there are: {', '.join(here)}")
+    return list(dict.fromkeys(wanted))
+
+
+class _Meter:
+    """Counts memories and reports how far that is."""
+
+    def __init__(self, stage: Stage, sizes: Mapping[str, int], report: OnProgress) -> None:
+        self._stage = stage
+        self._total = sum(sizes.values())
+        self._report = report
+        self._done = 0
+
+    def add(self, space: str, memories: int) -> None:
+        self._done += memories
+        self._report(CopyProgress(self._stage, space, self._done, self._total))
+
+
+async def _sizes(store: Store, names: Sequence[str]) -> dict[str, int]:
+    return {name: (await store.stats(name)).memories for name in names}
+
+
+async def _fill(source: Store, target: Store, sizes: Mapping[str, int], on_progress: OnProgress) -> Mapping[str, int]:
+    """Store what the target lacks, and see it indexed; how many memories of each space are new there."""
+    there = await _sizes(target, list(sizes))
+    lacking = sum(max(size - there[name], 0) for name, size in sizes.items())
+    new = dict.fromkeys(sizes, 0)
+    meter = _Meter("copying", sizes, on_progress)
+    async with target.bulk(lacking):
+        for name in sizes:
+            async for records in _records(source, name):
+                new[name] += sum(answer.created for answer in await target.add(name, records))
+                meter.add(name, len(records))
+    meter = _Meter("indexing", sizes, on_progress)
+    for name, size in sizes.items():
+        await target.settle(name)
+        meter.add(name, size)
+    return new
+
+
+async def _records(store: Store, space: str) -> AsyncIterator[list[Record]]:
+    """Everything in a space, page by page in id order: each memory with its vector, its marks and its links. A link
+    between two pages is on both, for `add` leaves it out until it knows both of its ends.
+    """
+    async for memories in pages(store, space):
+        ids = [memory.id for memory in memories]
+        vectors = await store.vectors(space, ids)
+        marks = await store.marks(space, ids)
+        links: defaultdict[str, list[Edge]] = defaultdict(list)
+        async for edge in store.edges(space, ids):
+            links[edge.source if edge.source in marks else edge.target].append(edge)
+        yield [
+            Record(memory, vectors.get(memory.id), tuple(links[memory.id]), mark.linked, mark.hash)
+            for memory in memories
+            if (mark := marks.get(memory.id))
+        ]
+
+
+async def _compare(source: Store, target: Store, space: str, new: int, meter: _Meter) -> CopiedSpace:
+    """Go through a space of both stores side by side."""
+    here, there = _Tally(), _Tally()
+    missing, extra, different = _Ids(), _Ids(), _Ids()
+    rounded = 0
+    async for one, other in _pairs(source, target, space, partial(meter.add, space)):
+        here.add(one)
+        there.add(other)
+        if one is None or other is None:
+            (missing if other is None else extra).add(one or other)
+        elif one.coarse != other.coarse:
+            different.add(one)
+        else:
+            rounded += one.exact != other.exact
+    found = (missing.some(), extra.some(), different.some())
+    return CopiedSpace(space, new, here.holding(), there.holding(), *found, rounded)
+
+
+class _Print(NamedTuple):
+    """A memory and all that belongs to it as two hashes: with its vector as it is, and in half precision."""
+
+    id: str
+    exact: bytes
+    coarse: bytes
+    has_vector: bool
+    links: int
+
+
+def _print(record: Record) -> _Print:
+    """Of the links those that lead away from the memory, so that each counts once."""
+    own = [edge for edge in record.edges if edge.source == record.memory.id]
+    links = sorted((edge.target, edge.relation, edge.strength) for edge in own)
+    mark = (record.linked, record.hash and record.hash.hex())
+    fields = json.dumps([memory_line(record.memory), mark, links], sort_keys=True).encode()
+    exact, coarse = (
+        sha256(fields if record.vector is None else fields + record.vector.astype(precision).tobytes()).digest()
+        for precision in ("<f4", "<f2")
+    )
+    return _Print(record.memory.id, exact, coarse, record.vector is not None, len(links))
+
+
+async def _prints(
+    store: Store, space: str, on_page: Callable[[int], object] = lambda _: None
+) -> AsyncGenerator[_Print, None]:
+    async for records in _records(store, space):
+        for record in records:
+            yield _print(record)
+        on_page(len(records))
+
+
+async def _pairs(
+    source: Store, target: Store, space: str, on_page: Callable[[int], object]
+) -> AsyncIterator[tuple[_Print | None, _Print | None]]:
+    """What the two stores hold under each id, in id order; None for the one that holds nothing."""
+    async with aclosing(_prints(source, space, on_page)) as ours, aclosing(_prints(target, space)) as theirs:
+        one, other = await anext(ours, None), await anext(theirs, None)
+        while one or other:
+            first = min(each.id for each in (one, other) if each)
+            left = one if one and one.id == first else None
+            right = other if other and other.id == first else None
+            yield left, right
+            one = await anext(ours, None) if left else one
+            other = await anext(theirs, None) if right else other
+
+
+class _Tally:
+    """Adds up what one store holds of a space."""
+
+    def __init__(self) -> None:
+        self._memories = self._vectors = self._links = 0
+        self._digest = sha256()
+
+    def add(self, one: _Print | None) -> None:
+        if one is not None:
+            self._memories += 1
+            self._vectors += one.has_vector
+            self._links += one.links
+            self._digest.update(one.coarse)
+
+    def holding(self) -> Holding:
+        return Holding(self._memories, self._vectors, self._links, self._digest.hexdigest())
+
+
+class _Ids:
+    """Counts memories and keeps the first ids."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first: list[str] = []
+
+    def add(self, one: _Print | None) -> None:
+        if one is not None:
+            self._count += 1
+            if len(self._first) < IDS_NAMED:
+                self._first.append(one.id)
+
+    def some(self) -> Some:
+        return Some(self._count, tuple(self._first))

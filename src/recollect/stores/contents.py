@@ -1,0 +1,270 @@
+"""What the contents of a store mean, whichever database holds them: pure functions that every store shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
+from recollect.types import Edge, EmbeddingState, Generation, Memory, Record
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+CHANGEABLE: Final = (
+    "text", "title", "kind", "namespace", "tags", "source", "metadata",
+    "occurred_at", "expires_at", "quality", "thread", "place",
+)  # fmt: skip
+
+LINKS_PER_STEP: Final = 1_000
+"""A step of a walk looks at no more links than these, those of the best memories first."""
+LINKS_PER_MEMORY: Final = 50
+"""Beyond the first step, only so many of a memory's strongest links in each direction are followed: what everything
+is linked to says little about any of it, and must not slow a recall down."""
+
+
+class Thread(NamedTuple):
+    """The same name in another namespace is another thread."""
+
+    namespace: str
+    name: str
+
+
+class New(NamedTuple):
+    """A record that is not in the store yet."""
+
+    hash: bytes
+    record: Record
+
+
+class Answer(NamedTuple):
+    """Which memory answers a record, and whether it is the record itself."""
+
+    id: str
+    created: bool
+
+
+def utc(moment: datetime) -> datetime:
+    """The same moment in UTC; a time without a zone is taken as UTC."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def json_text(value: Sequence[str] | Mapping[str, Any]) -> str:
+    """Tags or metadata as JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"Tags and metadata must be JSON: {error}.") from error
+
+
+# Copies
+
+
+def content_hash(memory: Memory) -> bytes:
+    """What makes two memories of a space exact copies: namespace, kind and text, and in a thread the thread and the
+    place that was given, for a conversation may repeat itself. What was superseded is nobody's original, because it may
+    be true again: its id stands for it, here and in the query `supersede`.
+    """
+    if memory.superseded_by is not None:
+        return memory.id.encode()
+    parts = [memory.namespace, memory.kind, memory.text]
+    if memory.thread is not None:
+        parts += [memory.thread, "" if memory.place is None else str(memory.place)]
+    return sha256("\0".join(parts).encode()).digest()
+
+
+def record_hash(record: Record) -> bytes:
+    """The hash that came with a record from another store, or else that of its memory."""
+    return record.hash or content_hash(record.memory)
+
+
+def is_over(memory: Memory) -> bool:
+    """Whether a memory has expired."""
+    return memory.expires_at is not None and utc(memory.expires_at) <= datetime.now(UTC)
+
+
+def wanted_hashes(batch: Sequence[Record], hashes: Sequence[bytes]) -> list[bytes]:
+    """The hashes of the records that have not expired: a stored memory that has expired gives them up."""
+    return [hash for record, hash in zip(batch, hashes, strict=True) if not is_over(record.memory)]
+
+
+def standing(memory: Memory, copy: Memory | None) -> Memory | None:
+    """The copy that answers a memory, if there is one: not one that has expired, unless it is the same by id or the
+    memory has expired as well.
+    """
+    replaced = copy and copy.id != memory.id and is_over(copy) and not is_over(memory)
+    return None if replaced else copy
+
+
+def sift(
+    batch: Sequence[Record], hashes: Sequence[bytes], stored: Sequence[str | None]
+) -> tuple[list[New], list[Answer]]:
+    """The records that are new, and for every record the memory that answers it: one of the store, given as its id in
+    `stored`, one that comes earlier in the batch, or itself.
+    """
+    new: list[New] = []
+    answers: list[Answer] = []
+    earlier: dict[str | bytes, str] = {}
+    for record, hash, original in zip(batch, hashes, stored, strict=True):
+        id = record.memory.id
+        answer = original or earlier.get(id) or earlier.get(hash)
+        if answer is None:
+            new.append(New(hash, record))
+            earlier[id] = earlier[hash] = id
+        answers.append(Answer(answer or id, created=answer is None))
+    return new, answers
+
+
+def copy_refused(id: str, other: str) -> InvalidRequest:
+    return InvalidRequest(f"This would make {id!r} an exact copy of {other!r}: forget one of them instead.")
+
+
+# Changes
+
+
+def missing(id: str) -> NotFound:
+    return NotFound(f"No memory {id!r} in this space.")
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest for a field that cannot be changed."""
+    unknown = ", ".join(sorted(changes.keys() - set(CHANGEABLE)))
+    if unknown:
+        raise InvalidRequest(f"{unknown} cannot be changed; only {', '.join(CHANGEABLE)} can.")
+
+
+def changed(old: Memory, changes: Mapping[str, Any], vector: Vector | None, now: datetime) -> Memory:
+    """A memory after an update. What goes to another thread without a place has none until the store gives it one."""
+    new = replace(old, **changes, updated_at=now)
+    if "place" not in changes and thread_of(new) != thread_of(old):
+        new = replace(new, place=None)
+    if new.thread is None and new.place is not None:
+        raise InvalidRequest(f"{old.id!r} is in no thread and can have no place, such as {new.place}: name its thread.")
+    embedding: EmbeddingState = old.embedding if passage(new) == passage(old) else "pending"
+    return replace(new, embedding=embedding if vector is None else "ready")
+
+
+def superseding_refused(old: str, new: str) -> InvalidRequest:
+    return InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself.")
+
+
+# Threads
+
+
+def position(memory: Memory) -> tuple[str, str | None, int | None]:
+    """Where a memory stands: a thread belongs to its namespace."""
+    return memory.namespace, memory.thread, memory.place
+
+
+def thread_of(memory: Memory) -> Thread | None:
+    return None if memory.thread is None else Thread(memory.namespace, memory.thread)
+
+
+def threads_of(memories: Iterable[Memory]) -> set[Thread]:
+    return {thread for memory in memories if (thread := thread_of(memory))}
+
+
+def places(memories: Iterable[Memory], ends: Mapping[Thread, int]) -> Iterator[int | None]:
+    """Each memory's place in its thread: its own, or after the last one. `ends` are the last places of those threads
+    that have any.
+    """
+    last = dict(ends)
+    for memory in memories:
+        thread = thread_of(memory)
+        if thread is None:
+            yield None
+            continue
+        end = last.get(thread, -1)
+        place = end + 1 if memory.place is None else memory.place
+        last[thread] = max(end, place)
+        yield place
+
+
+# Vectors
+
+
+def passage(memory: Memory) -> tuple[str, str]:
+    """What a vector is made of."""
+    return memory.title, memory.text
+
+
+def embedding_state(record: Record) -> EmbeddingState:
+    """A memory is ready when its vector is there, whatever it says itself."""
+    if record.vector is not None:
+        return "ready"
+    return "failed" if record.memory.embedding == "failed" else "pending"
+
+
+def fitting(embedded: Iterable[tuple[Memory, Vector]], passages: Mapping[str, tuple[str, str]]) -> dict[str, Vector]:
+    """The vectors, by id, of memories that are stored and still say what the vector was made of."""
+    return {memory.id: vector for memory, vector in embedded if passages.get(memory.id) == passage(memory)}
+
+
+def unknown_generation() -> InvalidRequest:
+    return InvalidRequest("This store does not know yet which model makes its vectors: set its generation first.")
+
+
+def check_dimensions(vectors: Iterable[Vector], generation: Generation) -> None:
+    """Raise EmbeddingMismatch for a vector that is not of this generation."""
+    for vector in vectors:
+        if len(vector) != generation.dimensions:
+            raise EmbeddingMismatch(
+                f"A vector of {len(vector)} numbers cannot be stored: {generation.model!r}, which made this store's "
+                f"vectors, makes {generation.dimensions}."
+            )
+
+
+# Links
+
+
+def check_edges(edges: Iterable[Edge]) -> None:
+    """Raise InvalidRequest for an edge that cannot be."""
+    for edge in edges:
+        if edge.source == edge.target:
+            raise InvalidRequest(f"Memory {edge.source!r} cannot be linked to itself.")
+        if not 0 < edge.strength <= 1:  # NaN fails this as well
+            raise InvalidRequest(f"The strength of a link must be above 0 and at most 1, not {edge.strength}.")
+
+
+def check_depth(depth: int) -> None:
+    if not 1 <= depth <= 3:
+        raise InvalidRequest(f"A walk goes 1 to 3 steps, not {depth}.")
+
+
+def ends_of(edges: Iterable[Edge]) -> list[str]:
+    """The ids at both ends of each edge."""
+    return [end for edge in edges for end in (edge.source, edge.target)]
+
+
+def check_ends(edges: Iterable[Edge], rows: Mapping[str, int]) -> None:
+    """Raise NotFound unless every end has a row."""
+    for end in ends_of(edges):
+        if end not in rows:
+            raise NotFound(f"No memory {end!r} in this space: a link needs both its ends.")
+
+
+def present(edges: Iterable[Edge], rows: Mapping[str, int]) -> list[Edge]:
+    """Those edges whose ends both have a row."""
+    return [edge for edge in edges if edge.source in rows and edge.target in rows]
+
+
+def first_links(batch: Sequence[Record], answers: Sequence[Answer]) -> list[Edge]:
+    """The links of those records of a batch that are new. An end that turned out to be a copy is the memory that was
+    there first.
+    """
+    stands_for = {record.memory.id: answer.id for record, answer in zip(batch, answers, strict=True)}
+    edges = [edge for record, answer in zip(batch, answers, strict=True) if answer.created for edge in record.edges]
+    check_edges(edges)
+    settled = (
+        replace(
+            edge,
+            source=stands_for.get(edge.source, edge.source),
+            target=stands_for.get(edge.target, edge.target),
+        )
+        for edge in edges
+    )
+    return [edge for edge in settled if edge.source != edge.target]

@@ -1,0 +1,189 @@
+"""One database, opened: a transaction around each read and each write.
+
+Nothing is kept in a session, so that a pooler in between (pgbouncer) may give each transaction another one: what a
+transaction needs is set with the statement that begins it. Whoever stops waiting goes on at once; the server is asked
+to stop in a task of its own, for a server that hangs would hold the caller up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, IsolationLevel, errors
+from psycopg.types import TypeInfo
+
+from recollect.errors import BackendError, BackendUnavailable
+from recollect.settings import PostgresSettings
+from recollect.stores.named_sql import load
+from recollect.stores.postgres import migrations
+from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
+from recollect.stores.postgres.pool import Pool, Types, closed, connect
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[AsyncConnection[Any]], Awaitable[T]]
+Once: TypeAlias = Callable[[Pool, str, Work[T]], Awaitable[T]]
+
+Q = load(__name__, "connections.sql")
+ATTEMPTS: Final = 5
+"""How often a write is run that collides with others."""
+PAUSE: Final = 0.02
+"""Seconds before such a write is run again, at most; twice as long each time."""
+COLLISIONS: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
+
+
+class Connections:
+    """Work is an async function of a connection; it runs inside a transaction."""
+
+    def __init__(self, dsn: str, settings: PostgresSettings) -> None:
+        self.place = Place(dsn)
+        self.settings = settings
+        self._dsn = dsn
+        self._pool: Pool | None = None
+        self._types: Types = ()
+        self._path = ""
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def open(self, *, create: bool) -> None:
+        """Open the database, where a store is made if there is none and `create` is set."""
+        if self._pool:
+            return
+        async with self._alone() as db:
+            await migrations.prepare(db, self.place, self.settings.schema, create=create)
+            found = await (await db.execute(Q["surroundings"])).fetchall()
+        self._types = [TypeInfo(*row[:3]) for row in found]
+        self._path = ", ".join((self.settings.schema, *found[0][3:]))
+        pool = Pool(self._dsn, self.settings, self._types)
+        await pool.open()
+        self._pool = pool
+
+    async def migrate(self, *, dry_run: bool, row_security: bool = False) -> list[str]:
+        """Bring the database to the newest version; what was done, or would be."""
+        schema = self.settings.schema
+        async with self._alone() as db:
+            steps = await migrations.steps(db, self.place, schema, row_security=row_security)
+            if steps and not dry_run:
+                await migrations.migrate(db, self.place, schema, row_security=row_security)
+        return steps
+
+    async def close(self) -> None:
+        """Wait for what is running, then let go of the server."""
+        pool, self._pool = self._pool, None
+        if pool:
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+            await pool.close()
+
+    async def read(self, work: Work[T], *, space: int | None = None) -> T:
+        """Run `work` on one snapshot of the store. Cancelling the wait stops the work."""
+        return await self._apart(self._read, self._begin("read", space), work)
+
+    async def write(self, work: Work[T], *, space: int | None = None) -> T:
+        """Run `work` in one transaction, durable on return; an error, or cancelling the wait, undoes all of it. What
+        collides with other writers is run again.
+        """
+        return await self._apart(self._write, self._begin("write", space), work)
+
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A connection beside the pool, for what cannot be part of a transaction or takes its time."""
+        if not self._pool:
+            raise closed(self.place)
+        async with self._alone() as db:
+            await db.execute(Q["session"].format(path=self._path))
+            yield db
+
+    async def _read(self, pool: Pool, begin: str, work: Work[T]) -> T:
+        db = await pool.acquire(begin)
+        try:
+            answer = await work(db)
+        finally:
+            self._start(pool.give_back(db))  # a read has nothing to commit: its answer does not wait for its end
+        return answer
+
+    async def _write(self, pool: Pool, begin: str, work: Work[T]) -> T:
+        db = await pool.acquire(begin)
+        try:
+            answer = await work(db)
+            await self._commit(db)
+        finally:
+            self._start(pool.give_back(db))
+        return answer
+
+    async def _commit(self, db: AsyncConnection[Any]) -> None:
+        try:
+            done = (await db.execute("COMMIT")).statusmessage
+        except psycopg.OperationalError as error:
+            if not is_lost(error) and not isinstance(error, Unanswered):
+                raise
+            raise BackendUnavailable(
+                f"The connection to {self.place} was lost while a change was being stored: it may be there or not. "
+                "Run it again, which does no harm: what is there already is recognised.",
+                backend=BACKEND,
+            ) from error
+        if done != "COMMIT":
+            raise BackendError(f"A change was not stored in {self.place}: an error in it was ignored.", backend=BACKEND)
+
+    async def _apart(self, once: Once[T], begin: str, work: Work[T]) -> T:
+        """Run in a task of its own, which is told to stop when nobody waits for it any more."""
+        if not self._pool:
+            raise closed(self.place)
+        task = self._start(self._repeated(once, self._pool, begin, work))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        except psycopg.Error as error:
+            raise translate(error, self.place) from error
+
+    async def _repeated(self, once: Once[T], pool: Pool, begin: str, work: Work[T]) -> T:
+        """Again after a collision, a few times; and once more when the connection was lost, for with it the server
+        has undone what was done.
+        """
+        collisions, lost = 0, False
+        while True:
+            try:
+                return await once(pool, begin, work)
+            except COLLISIONS:
+                collisions += 1
+                if collisions == ATTEMPTS:
+                    raise
+                await asyncio.sleep(random.uniform(0, PAUSE * 2**collisions))  # noqa: S311 (nothing secret)
+            except psycopg.OperationalError as error:
+                if lost or not is_lost(error):
+                    raise
+                lost = True
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _begin(self, mode: str, space: int | None) -> str:
+        """The statement that begins a transaction and sets what holds in it: one trip to the server."""
+        local = Q["local"].format(
+            path=self._path,
+            timeout=max(1, round(self.settings.statement_timeout * 1000)),
+            space="" if space is None else space,
+        )
+        return f"{Q[mode]};\n{local}"
+
+    def _alone(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        return _alone(self._dsn, self._types, self.place)
+
+
+@asynccontextmanager
+async def _alone(dsn: str, types: Types, place: Place) -> AsyncIterator[AsyncConnection[Any]]:
+    """A connection that is closed in the end."""
+    try:
+        async with await connect(dsn, types) as db:
+            await db.set_isolation_level(IsolationLevel.READ_COMMITTED)
+            yield db
+    except psycopg.Error as error:
+        raise translate(error, place) from error

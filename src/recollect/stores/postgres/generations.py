@@ -1,0 +1,89 @@
+"""Which model made the vectors, and where those of each model are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from recollect.errors import EmbeddingMismatch, InvalidRequest
+from recollect.stores.named_sql import load
+from recollect.stores.postgres import migrations
+from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.rows import rows_of
+from recollect.types import Generation
+
+Q = load(__name__, "vectors.sql")
+
+MOST_DIMENSIONS: Final = {"vector": 2_000, "halfvec": 4_000}
+"""What pgvector can index."""
+_PAGE: Final = 8_192 - 24
+"""Bytes of a page without its header."""
+_POINTER: Final = 4
+"""Bytes by which a page finds a row."""
+_ROW: Final = 24 + 16 + 8
+"""Bytes of a row without its numbers: its header, space and row, and the vector's header."""
+_ALIGNED: Final = 8
+"""Rows begin at a multiple of so many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRow:
+    """A generation as the database keeps it: `storage` is the type of its vectors, `vector` or `halfvec`."""
+
+    number: int
+    generation: Generation
+    storage: str
+
+    @property
+    def table(self) -> str:
+        return f"vectors_{self.number}"
+
+    @property
+    def index(self) -> str:
+        return f"{self.table}_hnsw"
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.generation.dimensions * (2 if self.storage == "halfvec" else 4)
+
+    @property
+    def rows_per_page(self) -> int:
+        """How many vectors fit in a page of the table."""
+        return _PAGE // (_POINTER + _ALIGNED * -(-(_ROW + self.vector_bytes) // _ALIGNED))
+
+
+async def generation(db: Database) -> GenerationRow | None:
+    """The model of this store's vectors."""
+    for number, model, dimensions, storage in await rows_of(db, Q["generation"]):
+        return GenerationRow(number, Generation(model, dimensions), storage)
+    return None
+
+
+async def set_generation(db: Database, wanted: Generation, storage: str) -> None:
+    """Record the model of this store's vectors, and make their table. What is too long to be indexed in the wanted
+    storage is stored in half precision.
+    """
+    await db.execute(Q["lock_generations"])
+    known = await generation(db)
+    if known is None:
+        await _begin(db, wanted, _fitting(wanted, storage))
+    elif known.generation != wanted:
+        raise EmbeddingMismatch.between(known.generation, wanted.model, wanted.dimensions)
+
+
+def _fitting(wanted: Generation, storage: str) -> str:
+    if wanted.dimensions > MOST_DIMENSIONS["halfvec"]:
+        raise InvalidRequest(
+            f"{wanted.model} makes vectors of {wanted.dimensions} dimensions, and pgvector can index at most "
+            f"{MOST_DIMENSIONS['halfvec']}: use another model, or let it make shorter ones ([openai] dimensions)"
+        )
+    return storage if wanted.dimensions <= MOST_DIMENSIONS[storage] else "halfvec"
+
+
+async def _begin(db: Database, wanted: Generation, storage: str) -> None:
+    values = {"model": wanted.model, "dimensions": wanted.dimensions, "storage": storage}
+    ((number,),) = await rows_of(db, Q["add_generation"], **values)
+    begun = GenerationRow(number, wanted, storage)
+    sql = Q["create_table"].format(table=begun.table, storage=storage, dimensions=wanted.dimensions)
+    await db.execute(sql)
+    await migrations.secure(db, begun.table)

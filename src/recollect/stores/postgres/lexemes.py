@@ -1,0 +1,84 @@
+"""The analyzer's terms as Postgres' tsvector and tsquery hold them: each with its space in front ("7:invoice"), so that
+a term's postings belong to one space. Weight A is the title, B the text, C what stands beside it in its thread.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+MOST_BYTES: Final = 2**20 - 1
+"""What the words of one tsvector may take in all."""
+MOST_POSITIONS: Final = 255
+"""Of further occurrences of one word Postgres keeps none; and of words after the 16,383rd it keeps no position."""
+OWN: Final = ":AB"
+"""Restricts a question to a memory's own words."""
+
+_BYTES_PER_WORD: Final = 3
+"""Beside its text and its positions: their number, and at most one byte so that it is even."""
+
+
+class Document(NamedTuple):
+    """What the index holds of one memory: a tsvector, as text, and how many terms there were."""
+
+    words: str
+    length: int
+
+
+def document(space: int, title: Sequence[str], text: Sequence[str], beside: Iterable[Sequence[str]]) -> Document:
+    """The terms of a memory's title and text, and of the texts beside it, in their order. A gap keeps a phrase from
+    reaching from one into the next.
+    """
+    positions: defaultdict[str, list[str]] = defaultdict(list)
+    place, length = 1, 0
+    for weight, terms in (("A", title), ("B", text), *(("C", other) for other in beside)):
+        for term in terms:
+            positions[term].append(f"{place}{weight}")
+            place += 1
+        place += 1
+        length += len(terms)
+    words = _tsvector(space, positions)
+    if len(words) > MOST_BYTES // 4:  # a character has at most four bytes, and is more in this form than when stored
+        words = _tsvector(space, dict(_fitting(space, positions)))
+    return Document(words, length)
+
+
+def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
+    """Adjacent terms of a space as a tsquery, as text; without context only where they are a memory's own."""
+    return " <-> ".join([_quoted(space, term) + ("" if context else OWN) for term in terms])
+
+
+def prefix(space: int) -> str:
+    """What every term of a space begins with."""
+    return f"{space}:"
+
+
+def _tsvector(space: int, positions: Mapping[str, Sequence[str]]) -> str:
+    start = f"'{prefix(space)}"
+    return " ".join(
+        [
+            f"{start}{term if term.isalnum() else _escaped(term)}':{','.join(places)}"
+            for term, places in positions.items()
+        ]
+    )
+
+
+def _quoted(space: int, term: str) -> str:
+    return f"'{prefix(space)}{_escaped(term)}'"
+
+
+def _escaped(term: str) -> str:
+    """A term in which nothing has a meaning of its own between quotes."""
+    return term.replace("\\", "\\\\").replace("'", "''")
+
+
+def _fitting(space: int, positions: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str]]]:
+    """As many terms as one tsvector can hold, the first ones first."""
+    room = MOST_BYTES
+    for term, places in positions.items():
+        kept = places[:MOST_POSITIONS]
+        room -= len(prefix(space)) + len(term.encode()) + _BYTES_PER_WORD + 2 * len(kept)
+        if room < 0:
+            return
+        yield term, kept

@@ -1,0 +1,246 @@
+"""What a database must be to be opened as a store, and the way from an older version to this one.
+
+`sql/schema.sql` is the whole schema as it is now, and what an empty database gets. `sql/migrations/NNN_what.sql` leads
+from version NNN - 1 to NNN, the first being 002; a test proves that both ways end in the same schema. The table `facts`
+says which version a schema has. All of it happens in one transaction under a lock, so that of two processes at once the
+second finds it done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, TypeAlias
+
+from psycopg import AsyncConnection, errors
+from psycopg.rows import class_row
+from psycopg.sql import SQL, Composed, Identifier
+
+from recollect.errors import BackendError, ConfigError, SchemaOutdated
+from recollect.stores.named_sql import load, read
+from recollect.stores.postgres.failures import BACKEND, Place
+
+Database: TypeAlias = AsyncConnection[Any]
+
+OLDEST_SERVER: Final = 15
+OLDEST_VECTOR: Final = (0, 8)
+Q = load(__name__, "migrations.sql")
+SECURITY = load(__name__, "row_security.sql")
+FREEING: Final = SECURITY["free_words"]
+_STEP = re.compile(r"(\d{3})_\w+\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What stands in a database. `installed`, or else `available`, is the version of the extension `vector`;
+    `bypasses`: row security does not hold this role back; `free`: words are found by their index under row security;
+    `version` is the store's, None if there is no store.
+    """
+
+    server: int
+    server_name: str
+    installed: str | None
+    available: str | None
+    role: str
+    superuser: bool
+    bypasses: bool
+    free: bool
+    there: bool
+    occupied: bool
+    described: bool
+    version: int | None = None
+    secured: bool = False
+
+
+@cache
+def shipped() -> Mapping[int, str]:
+    """Each migration's SQL by the version it leads to."""
+    folder = files(__package__).joinpath("sql", "migrations")
+    if not folder.is_dir():
+        return {}
+    named = ((_STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
+    return {int(match[1]): entry.read_text(encoding="utf-8") for match, entry in named if match}
+
+
+def newest(steps: Mapping[int, str]) -> int:
+    """The version that the schema has after all steps."""
+    return max(steps, default=1)
+
+
+async def prepare(db: Database, place: Place, schema: str, *, create: bool) -> None:
+    """See that there is a store of the newest version, made if there is none and `create` is set."""
+    state = await inspect(db, place, schema)
+    target = newest(shipped())
+    if state.version is None and not create:
+        raise ConfigError(f"there is no store in {place} yet: `recollect remember` makes one, or name another")
+    if state.version is None:
+        await migrate(db, place, schema)
+    elif state.version < target:
+        raise SchemaOutdated(
+            f"The store in {place} has schema version {state.version}, and this Recollect needs {target}: "
+            "run `recollect migrate --store URL` with the URL of this store.",
+            backend=BACKEND,
+        )
+
+
+async def steps(db: Database, place: Place, schema: str, *, row_security: bool = False) -> list[str]:
+    """What `migrate` would do, in words. Refuses what `inspect` refuses."""
+    state = await inspect(db, place, schema)
+    target = newest(shipped())
+    _refuse_missing_extension(state, place)
+    if state.version is None:
+        todo = [] if state.installed else [f"install the extension vector {state.available} in {place}"]
+        todo.append(f"make a store with schema version {target} in schema {schema} of {place}")
+    else:
+        todo = [f"bring {place} from schema version {n} to {n + 1}" for n in range(state.version, target)]
+    return todo + _security_steps(state, place) if row_security or state.secured else todo
+
+
+def _security_steps(state: State, place: Place) -> list[str]:
+    todo = [] if state.secured else [f"put row security on every table of {place}"]
+    if todo and state.bypasses:
+        todo.append(f"connect as another role from now on, for row security does not hold back {state.role}")
+    if not state.free and state.superuser:
+        todo.append(f"let searches for words use their indexes under row security: {FREEING}")
+    elif not state.free and todo:
+        todo.append(f"have searches for words read all rows of a space, until a superuser runs: {FREEING}")
+    return todo
+
+
+async def migrate(db: Database, place: Place, schema: str, *, row_security: bool = False) -> None:
+    """Bring a database to the newest version in one transaction, with row security if that is asked for."""
+    async with db.transaction():
+        await db.execute(Q["lock"])
+        state = await inspect(db, place, schema)
+        await _install_extension(db, place, state)
+        await _make_schema(db, place, schema, state)
+        await db.execute(Q["use_schema"], {"schema": schema})
+        await bring(db, state.version, read(__name__, "schema.sql"), shipped())
+        if row_security or state.secured:
+            await _secure_all(db, state)
+
+
+async def bring(db: Database, version: int | None, schema: str, steps: Mapping[int, str]) -> None:
+    """Apply the whole schema to nothing, or to a version the steps that follow it."""
+    target = newest(steps)
+    if version == target:
+        return
+    for sql in [schema] if version is None else [steps[number] for number in range(version + 1, target + 1)]:
+        await db.execute(sql)
+    await _set_fact(db, "version", str(target))
+
+
+async def secure(db: Database, table: str) -> None:
+    """Put row security on a table made after the others; nothing happens where it was not asked for."""
+    if await (await db.execute(SECURITY["is_on"])).fetchone():
+        await db.execute(_named(SECURITY["secure"], table=table))
+
+
+async def inspect(db: Database, place: Place, schema: str) -> State:
+    """What stands there. Refuses, and leaves untouched, what no store can be in."""
+    cursor = await db.cursor(row_factory=class_row(State)).execute(Q["state"], {"schema": schema})
+    state = await cursor.fetchone()
+    assert state  # noqa: S101 (the statement has one row)
+    if state.server < OLDEST_SERVER * 10_000:
+        raise _refused(f"{place} is Postgres {state.server_name}, and Recollect needs {OLDEST_SERVER} or newer.")
+    facts = await _facts(db, schema) if state.described else {}
+    if state.occupied and "version" not in facts:
+        raise _refused(
+            f"Schema {schema} of {place} holds something that is not a Recollect store; it was left as it is: "
+            "name another in [postgres] schema."
+        )
+    state = replace(state, version=int(facts["version"]) if facts else None, secured="row_security" in facts)
+    _refuse_newer(state, place, newest(shipped()))
+    _refuse_extension(state, place)
+    return state
+
+
+async def _facts(db: Database, schema: str) -> dict[str, str]:
+    """A table of that name may also be somebody else's."""
+    try:
+        async with db.transaction():
+            return dict(await (await db.execute(_named(Q["facts"], schema=schema))).fetchall())
+    except errors.UndefinedColumn:
+        return {}
+
+
+async def _set_fact(db: Database, name: str, value: str) -> None:
+    await db.execute(Q["set_fact"], {"name": name, "value": value})
+
+
+async def _install_extension(db: Database, place: Place, state: State) -> None:
+    """Into the role's own schema, as it was before ours came first in the search path."""
+    _refuse_missing_extension(state, place)
+    if state.installed:
+        return
+    try:
+        await db.execute("CREATE EXTENSION vector")
+    except errors.InsufficientPrivilege as error:
+        raise _refused(
+            f"{place} lacks the extension vector, and role {state.role} may not create it: "
+            "let an administrator run `CREATE EXTENSION vector` there, then try again."
+        ) from error
+
+
+async def _make_schema(db: Database, place: Place, schema: str, state: State) -> None:
+    if state.there:
+        return
+    try:
+        await db.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
+    except errors.InsufficientPrivilege as error:
+        raise _refused(
+            f"Role {state.role} may not create schema {schema} in {place}: let an administrator run "
+            f"`CREATE SCHEMA {schema} AUTHORIZATION {state.role}` there, then try again."
+        ) from error
+
+
+async def _secure_all(db: Database, state: State) -> None:
+    await _set_fact(db, "row_security", "on")
+    if state.superuser:
+        await db.execute(FREEING)
+    for (table,) in await (await db.execute(SECURITY["tables"])).fetchall():
+        await secure(db, table)
+
+
+def _refuse_newer(state: State, place: Place, known: int) -> None:
+    if state.version is not None and state.version > known:
+        raise SchemaOutdated(
+            f"The store in {place} has schema version {state.version}, and this Recollect knows versions up to "
+            f"{known}: upgrade it with `python3 -m pip install --upgrade recollect`.",
+            backend=BACKEND,
+        )
+
+
+def _refuse_missing_extension(state: State, place: Place) -> None:
+    if not state.installed and not state.available:
+        raise _refused(
+            f"The server of {place} lacks pgvector, which Recollect needs: install it there "
+            "(https://github.com/pgvector/pgvector), then try again."
+        )
+
+
+def _refuse_extension(state: State, place: Place) -> None:
+    if state.version is not None and not state.installed:
+        raise _refused(
+            f"The store in {place} lacks its vectors, for the extension vector was dropped there: restore it from a "
+            "copy or from an export."
+        )
+    version = state.installed or state.available
+    if version and tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < OLDEST_VECTOR:
+        raise _refused(
+            f"{place} has pgvector {version}, and Recollect needs {'.'.join(map(str, OLDEST_VECTOR))} or newer: "
+            "install a newer one on the server, and let an administrator run `ALTER EXTENSION vector UPDATE` there."
+        )
+
+
+def _refused(message: str) -> BackendError:
+    return BackendError(message, backend=BACKEND)
+
+
+def _named(statement: str, **names: str) -> Composed:
+    """A statement of ours with names put in, quoted."""
+    quoted = {key: Identifier(name) for key, name in names.items()}
+    return SQL(statement).format(**quoted)

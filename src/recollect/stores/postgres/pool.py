@@ -1,0 +1,209 @@
+"""The pool of connections to one server: how they are made, lent and given up.
+
+A connection that was cut while it lay idle is replaced by another. A server that cannot be reached ends the wait for a
+connection at once, with the reason; and no answer is waited for without end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+import psycopg
+from pgvector.psycopg.halfvec import register_halfvec_info
+from pgvector.psycopg.vector import register_vector_info
+from psycopg import AsyncConnection
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow
+from psycopg.types import TypeInfo
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from recollect.errors import BackendError, BackendUnavailable
+from recollect.settings import PostgresSettings
+from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
+
+T = TypeVar("T")
+Types: TypeAlias = Sequence[TypeInfo]
+
+WARM: Final = 3
+"""Connections that are kept open: the lanes of one recall."""
+GRACE: Final = 5.0
+"""Seconds that a server is given to stop a statement by itself before it is taken for dead."""
+TRYING: Final = 0.5
+"""Seconds after which a connection that failed is tried a second and last time."""
+TUNING: Final[Mapping[str, str | int]] = {
+    "application_name": "recollect",
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""How a connection is made and how its loss is noticed, unless the URL says otherwise."""
+
+# The pool logs each connection that was lost, and we tell whoever asked: without a handler Python prints it as well.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+class Connection(AsyncConnection[TupleRow]):
+    """A connection that does not wait forever for a server which hangs."""
+
+    patience: float | None = None
+    given_up = False
+
+    async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
+        """All that is ever waited for, the answer to one statement at a time."""
+        timer = self.patience and asyncio.get_running_loop().call_later(self.patience, self._give_up)
+        try:
+            return await super().wait(gen, *args, **kwargs)
+        except psycopg.OperationalError as error:
+            if self.given_up:
+                raise Unanswered(f"no answer within {self.patience:g} s") from error
+            raise
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _give_up(self) -> None:
+        """Hang up, so that the driver finds the connection lost. It would ask the server to stop, and wait for that."""
+        self.given_up = True
+        line = socket.socket(fileno=self.pgconn.socket)
+        line.shutdown(socket.SHUT_RDWR)
+        line.detach()  # the driver's own: it closes it
+
+
+async def connect(dsn: str, types: Types = ()) -> Connection:
+    """A connection of one's own. Each statement is a transaction, unless one is begun."""
+    db = await Connection.connect(_tuned(dsn), autocommit=True, prepare_threshold=None)
+    register(db, types)
+    return db
+
+
+def register(db: AsyncConnection[Any], types: Types) -> None:
+    """Let vectors be sent and received as such. Their types' numbers are known, so nothing is asked."""
+    for info in types:
+        if info.name == "vector":
+            register_vector_info(db, info)
+        else:
+            register_halfvec_info(db, info)
+
+
+class Pool:
+    """At most `pool_size` connections, lent one at a time."""
+
+    def __init__(self, dsn: str, settings: PostgresSettings, types: Types) -> None:
+        self._dsn = dsn
+        self._place = Place(dsn)
+        self._settings = settings
+        self._types = types
+        self._lent = 0
+        self._failure: psycopg.Error | None = None
+        self._waiting: set[asyncio.Timeout] = set()
+        self._pool = AsyncConnectionPool(
+            _tuned(dsn),
+            connection_class=Connection,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            configure=self._configure,
+            min_size=min(WARM, settings.pool_size),
+            max_size=settings.pool_size,
+            timeout=settings.acquire_timeout,
+            reconnect_timeout=TRYING,
+            reconnect_failed=self._explain,
+            open=False,
+        )
+
+    async def open(self) -> None:
+        await self._pool.open()
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def acquire(self, begin: str) -> Connection:
+        """A connection on which a transaction was begun: give it back in any case. Beginning is also what shows whether
+        a connection is still there; all that lay idle may have been cut.
+        """
+        stale = self._settings.pool_size
+        while True:
+            db = await self._get()
+            self._failure = None
+            self._lent += 1
+            try:
+                await db.execute(begin)
+            except BaseException as error:
+                await self.give_back(db)
+                if not stale or not is_lost(error):
+                    raise
+                stale -= 1
+            else:
+                return db
+
+    async def give_back(self, db: Connection) -> None:
+        """End what a connection was doing and let others have it; what is closed is replaced."""
+        try:
+            if not db.closed and db.info.transaction_status is not TransactionStatus.IDLE:
+                async with asyncio.timeout(GRACE):
+                    await db.execute("ROLLBACK")
+        except (psycopg.Error, TimeoutError):
+            await db.close()
+        finally:
+            self._lent -= 1
+            await self._pool.putconn(db)
+
+    async def _get(self) -> Connection:
+        scope = asyncio.timeout(None)
+        self._waiting.add(scope)
+        try:
+            async with scope:
+                return await self._pool.getconn()
+        except PoolTimeout as error:
+            raise self._starved() from error
+        except PoolClosed as error:
+            raise closed(self._place) from error
+        except TimeoutError:
+            raise self._starved() from self._failure
+        finally:
+            self._waiting.discard(scope)
+
+    def _starved(self) -> BackendError:
+        """Why there was no connection."""
+        if self._failure:
+            return translate(self._failure, self._place)
+        seconds, size = self._settings.acquire_timeout, self._settings.pool_size
+        if not self._lent:
+            return BackendUnavailable(f"{self._place} accepted no connection within {seconds:g} s.", backend=BACKEND)
+        return BackendUnavailable(
+            f"All {size} connections to {self._place} were in use for {seconds:g} s: "
+            "make [postgres] pool_size larger, or ask less at once.",
+            backend=BACKEND,
+        )
+
+    async def _configure(self, db: Connection) -> None:
+        db.patience = self._settings.statement_timeout + GRACE
+        register(db, self._types)
+
+    async def _explain(self, _pool: object) -> None:
+        """No connection could be made. Unless some are lent, and will come back, all who wait are told why."""
+        try:
+            await (await connect(self._dsn)).close()
+        except psycopg.Error as error:
+            self._failure = error
+            if not self._lent:
+                now = asyncio.get_running_loop().time()
+                for scope in self._waiting:
+                    scope.reschedule(now)
+        else:
+            await self._pool.check()  # it has just come back: the pool, which had given up, may grow again
+
+
+def closed(place: Place) -> BackendError:
+    """The error of whoever uses a store that is not open."""
+    return BackendError(f"The store in {place} is not open: open it first.", backend=BACKEND)
+
+
+def _tuned(dsn: str) -> str:
+    return make_conninfo(dsn, **{key: value for key, value in TUNING.items() if key not in conninfo_to_dict(dsn)})

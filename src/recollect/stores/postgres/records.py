@@ -1,0 +1,95 @@
+"""Looking memories up and marking them, in SQL: functions of a connection, inside the transaction of their caller."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from recollect.ports import Beside, Mark
+from recollect.stores.contents import content_hash, missing, standing, superseding_refused, utc
+from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.filters import rows_clause, where_clause
+from recollect.stores.postgres.rows import Q, firsts, row_numbers, rows_of, stored
+from recollect.types import Filter, Memory, Page, SpaceStats
+
+
+async def copies(db: Database, space: int, name: str, memories: Sequence[Memory]) -> list[Memory | None]:
+    """For each memory the one that is stored already, if there is one and it has not expired."""
+    ids, hashes = [memory.id for memory in memories], [content_hash(memory) for memory in memories]
+    found = await stored(db, name, Q["copies"], space=space, ids=ids, hashes=hashes)
+    by_id = {one.memory.id: one.memory for one in found}
+    by_hash = {one.hash: one.memory for one in found}
+    return [
+        standing(memory, by_id.get(memory.id) or by_hash.get(hash))
+        for memory, hash in zip(memories, hashes, strict=True)
+    ]
+
+
+async def page(db: Database, space: int, name: str, where: Filter, limit: int, after: str | None) -> Page:
+    """One page in id order; the cursor is the last id on it."""
+    condition, values = rows_clause(space, where)
+    statement = Q["page"].format(where=condition)
+    found = [one.memory for one in await stored(db, name, statement, after=after or "", limit=limit + 1, **values)]
+    memories = tuple(found[:limit])
+    return Page(memories, memories[-1].id if len(found) > limit else None)
+
+
+async def visible(db: Database, space: int, ids: Sequence[str], where: Filter) -> set[str]:
+    condition, values = where_clause(space, where)
+    return set(await firsts(db, Q["visible"].format(where=condition), ids=list(ids), **values))
+
+
+async def beside(db: Database, space: int, ids: Sequence[str], reach: int) -> dict[str, Beside]:
+    found = await rows_of(db, Q["beside"], space=space, ids=list(ids), reach=reach)
+    return {id: Beside(tuple(before), tuple(after)) for id, before, after in found}
+
+
+async def pending(db: Database, space: int, name: str, limit: int) -> list[Memory]:
+    return [one.memory for one in await stored(db, name, Q["pending"], space=space, limit=limit)]
+
+
+async def fail_vectors(db: Database, space: int, ids: Sequence[str]) -> None:
+    await db.execute(Q["set_failed"], {"space": space, "ids": list(ids)})
+
+
+async def unlinked(db: Database, space: int, limit: int) -> list[str]:
+    return await firsts(db, Q["unlinked"], space=space, limit=limit)
+
+
+async def marks(db: Database, space: int, ids: Sequence[str]) -> dict[str, Mark]:
+    found = await rows_of(db, Q["marks"], space=space, ids=list(ids))
+    return {id: Mark(hash, linked) for id, hash, linked in found}
+
+
+async def supersede(db: Database, space: int, old: str, new: str, now: datetime) -> None:
+    await db.execute(Q["lock_successions"], {"space": space})
+    here = await row_numbers(db, space, (old, new))
+    for id in (old, new):
+        if id not in here:
+            raise missing(id)
+    if old in await firsts(db, Q["successors"], space=space, id=new):
+        raise superseding_refused(old, new)
+    await db.execute(Q["supersede"], {"space": space, "old": old, "new": new, "now": utc(now)})
+
+
+async def mark_hits(db: Database, space: int, hits: Mapping[str, int], now: datetime) -> None:
+    counted = {"space": space, "ids": list(hits), "counts": list(hits.values()), "now": utc(now)}
+    await db.execute(Q["mark_hits"], counted)
+
+
+async def spaces(db: Database) -> list[str]:
+    return await firsts(db, Q["spaces"])
+
+
+async def stats(db: Database, space: int, name: str) -> SpaceStats:
+    kinds: Counter[str] = Counter()
+    namespaces: Counter[str] = Counter()
+    superseded, pending, edges = 0, 0, 0
+    for kind, namespace, count, replaced, waiting, links in await rows_of(db, Q["counts"], space=space):
+        kinds[kind] += count
+        namespaces[namespace] += count
+        superseded += replaced
+        pending += waiting
+        edges = links
+    return SpaceStats(name, kinds.total(), superseded, pending, edges, dict(kinds), dict(sorted(namespaces.items())))

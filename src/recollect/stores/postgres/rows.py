@@ -1,0 +1,172 @@
+"""Memories as rows and back, and the numbers that stand for names inside the database: spaces and rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from recollect.stores.contents import json_text, utc
+from recollect.stores.named_sql import load
+from recollect.stores.postgres.bulk import Database
+from recollect.types import EmbeddingState, Memory
+
+_LISTS: Final = {"ids": "text", "hashes": "bytea", "rows": "bigint", "seeds": "text"}
+"""Lists that are given to a statement, and what they hold."""
+
+
+def statements(file: str) -> dict[str, str]:
+    """The statements of a file, complete. A list that is given is put behind a subquery, so that the planner does not
+    know how long it is: in a table that was not analysed yet it would rather read a whole space than look many up. It
+    is sent in binary (`%(…)b`), which takes a fraction of the time that quoting it does.
+    """
+    blocks = load(__name__, file)
+    lists = {name: f"ARRAY(SELECT unnest(%({name})b::{kind}[]))" for name, kind in _LISTS.items()}
+    pieces = {"memory": blocks.get("memory", ""), **lists}
+    return {name: _filled(sql, pieces) for name, sql in blocks.items()}
+
+
+def _filled(sql: str, pieces: Mapping[str, str]) -> str:
+    for name, piece in pieces.items():
+        sql = sql.replace(f"{{{name}}}", piece)
+    return sql
+
+
+Q = statements("records.sql")
+
+Columns: TypeAlias = tuple[Any, ...]
+"""What a memory is in the database, in the order of `COLUMNS` and then its hits."""
+COLUMNS: Final = {
+    "id": "text",
+    "text": "text",
+    "namespace": "text",
+    "kind": "text",
+    "title": "text",
+    "tags": "text[]",
+    "source": "text",
+    "thread": "text",
+    "place": "int8",
+    "metadata": "text",  # what is sent as text is read as json there
+    "created_at": "timestamptz",
+    "updated_at": "timestamptz",
+    "occurred_at": "timestamptz",
+    "expires_at": "timestamptz",
+    "superseded_by": "text",
+    "quality": "float8",
+    "embedding": "text",
+}
+"""A memory's own columns of the table `memories`, in the order of the `memory` query, and how they are sent."""
+
+
+class Stored(NamedTuple):
+    """A memory with what the database knows of it besides."""
+
+    row: int
+    hash: bytes
+    memory: Memory
+
+
+def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> Columns:
+    """A memory's columns. Its place and the state of its embedding are the store's to decide."""
+    return (
+        memory.id,
+        memory.text,
+        memory.namespace,
+        memory.kind,
+        memory.title,
+        list(memory.tags),
+        memory.source,
+        memory.thread,
+        place,
+        json_text(memory.metadata) if memory.metadata else "{}",
+        utc(memory.created_at),
+        utc(memory.updated_at),
+        _optional_utc(memory.occurred_at),
+        _optional_utc(memory.expires_at),
+        memory.superseded_by,
+        memory.quality,
+        embedding,
+        memory.hits,
+        _optional_utc(memory.last_hit_at),
+    )
+
+
+def decode(space: str, columns: Columns) -> Memory:
+    (
+        id, text, namespace, kind, title, tags, source, thread, place, metadata, created_at, updated_at, occurred_at,
+        expires_at, superseded_by, quality, embedding, hits, last_hit_at,
+    ) = columns  # fmt: skip
+    return Memory(
+        id,
+        space,
+        text,
+        namespace,
+        kind,
+        title,
+        tuple(tags),
+        source,
+        thread,
+        place,
+        {} if metadata == "{}" else json.loads(metadata),
+        utc(created_at),
+        utc(updated_at),
+        _optional_utc(occurred_at),
+        _optional_utc(expires_at),
+        superseded_by,
+        quality,
+        hits,
+        _optional_utc(last_hit_at),
+        embedding,
+    )
+
+
+async def stored(db: Database, name: str, statement: str, **values: object) -> list[Stored]:
+    """The memories that a statement finds, one that begins with the query `memory`."""
+    found = await (await db.execute(statement, values)).fetchall()
+    return [Stored(row, hash, decode(name, columns)) for row, hash, *columns in found]
+
+
+async def fetch(db: Database, space: int, name: str, ids: Iterable[str]) -> dict[str, Memory]:
+    """The memories with these ids, in their order; those that are not in the space are left out."""
+    wanted = list(ids)
+    found = {one.memory.id: one.memory for one in await stored(db, name, Q["memories"], space=space, ids=wanted)}
+    return {id: found[id] for id in wanted if id in found}
+
+
+async def row_numbers(db: Database, space: int, ids: Iterable[str]) -> dict[str, int]:
+    """The rows of these ids; those that are not in the space are left out."""
+    return dict(await rows_of(db, Q["row_numbers"], space=space, ids=list(ids)))
+
+
+async def space_number(db: Database, name: str) -> int | None:
+    """The number of a space, or None while it has no memory."""
+    found: list[tuple[int]] = await rows_of(db, Q["space_number"], name=name)
+    return found[0][0] if found else None
+
+
+async def ensure_space(db: Database, name: str) -> int:
+    """The number of a space, which begins here if need be, and is the one of this transaction then. Whoever is second
+    to begin it waits for the first.
+    """
+    number = await space_number(db, name)
+    if number is None:
+        added: list[tuple[int]] = await rows_of(db, Q["add_space"], name=name)
+        number = added[0][0] if added else await space_number(db, name)
+    assert number is not None  # noqa: S101 (spaces are never removed)
+    await db.execute(Q["enter_space"], {"space": number})
+    return number
+
+
+async def rows_of(db: Database, statement: str, **values: object) -> list[Any]:
+    """What a statement answers."""
+    return await (await db.execute(statement, values)).fetchall()
+
+
+async def firsts(db: Database, statement: str, **values: object) -> list[Any]:
+    """The first column of what a statement answers."""
+    return [first for first, *_ in await rows_of(db, statement, **values)]
+
+
+def _optional_utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else utc(moment)

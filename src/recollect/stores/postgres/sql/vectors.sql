@@ -1,0 +1,165 @@
+-- Vectors, one table and one index for each generation. {table} and {index} are their names, {storage} is the type of
+-- the vectors there, {where} and {rows} are a filter's.
+
+-- name: generation
+-- The model that made this store's vectors.
+SELECT number, model, dimensions, storage FROM generations ORDER BY number DESC LIMIT 1
+
+-- name: lock_generations
+-- Of two processes that name the first model at once, the second sees what the first has named.
+SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' generation', 0))
+
+-- name: add_generation
+-- The first model decides.
+INSERT INTO generations (model, dimensions, storage) VALUES (%(model)s, %(dimensions)s, %(storage)s) RETURNING number
+
+-- name: create_table
+-- The vectors of a generation, each within its row: comparing many of them is twice as slow where they lie apart.
+CREATE TABLE {table} (
+    space  integer NOT NULL,
+    row    bigint NOT NULL,
+    vector {storage}({dimensions}) NOT NULL,
+    PRIMARY KEY (space, row),
+    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+ALTER TABLE {table} ALTER COLUMN vector SET STORAGE PLAIN
+
+-- name: delete_vectors
+-- Vectors of these rows.
+DELETE FROM {table} WHERE space = %(space)s AND row = ANY(%(rows)s)
+
+-- name: note_changes
+-- So many vectors of a space are others now.
+INSERT INTO sizes (space, memories, length, changes) VALUES (%(space)s, 0, 0, %(changes)s)
+
+-- name: changes
+-- How often anything in a space was ever changed.
+SELECT coalesce(sum(changes), 0)::bigint FROM sizes WHERE space = %(space)s
+
+-- name: vectors_by_id
+-- The vectors of some memories.
+SELECT m.id, vector_send(v.vector::vector)
+FROM memories AS m JOIN {table} AS v ON v.space = m.space AND v.row = m.row
+WHERE m.space = %(space)s AND m.id = ANY(%(ids)s)
+
+-- name: ids_by_row
+-- The ids of some rows.
+SELECT row, id FROM memories WHERE space = %(space)s AND row = ANY(%(rows)s)
+
+-- name: count
+-- How many vectors a space has.
+SELECT count(*) FROM {table} WHERE space = %(space)s
+
+-- name: sample
+-- The vectors of a space at some positions in the order of its rows.
+SELECT v.row, vector_send(v.vector::vector)
+FROM (
+    SELECT row, row_number() OVER (ORDER BY row) - 1 AS position FROM {table} WHERE space = %(space)s
+) AS numbered
+JOIN {table} AS v ON v.space = %(space)s AND v.row = numbered.row
+WHERE numbered.position = ANY(%(positions)s)
+ORDER BY v.row
+
+-- name: count_passing
+-- How many of some rows pass a filter.
+SELECT count(*) FROM memories AS m WHERE m.row = ANY(%(sample)s) AND {where}
+
+-- name: part
+-- Some vectors of a space, in the order of its rows.
+SELECT row, vector_send(vector::vector) FROM {table}
+WHERE space = %(space)s AND row > %(after)s
+ORDER BY row
+LIMIT %(limit)s
+
+-- name: compare
+-- The nearest of all that pass. The vectors are fetched row by row (OFFSET 0 keeps it so), and those that tie with the
+-- last one are kept until their ids are known, for ids decide.
+WITH passing AS MATERIALIZED ({rows}),
+nearest AS (
+    SELECT passing.row, round((1 - compared.distance) * 1e6) / 1e6 AS score
+    FROM passing CROSS JOIN LATERAL (
+        SELECT vector <=> %(vector)s::{storage} AS distance FROM {table}
+        WHERE space = %(space)s AND row = passing.row
+        OFFSET 0
+    ) AS compared
+    ORDER BY score DESC
+    FETCH FIRST %(limit)s ROWS WITH TIES
+)
+SELECT m.id, nearest.score, m.thread IS NOT NULL
+FROM nearest JOIN memories AS m ON m.space = %(space)s AND m.row = nearest.row
+ORDER BY nearest.score DESC, m.id
+LIMIT %(limit)s
+
+-- name: walk
+-- About the nearest that pass, by the index. Each memory is looked up by its row before it is filtered (OFFSET 0 keeps
+-- it so), for the filter's own index would be read as a whole for each of them.
+SELECT id, round((1 - distance) * 1e6) / 1e6 AS score, threaded
+FROM (
+    SELECT passing.id, passing.threaded, v.vector <=> %(vector)s::{storage} AS distance
+    FROM {table} AS v CROSS JOIN LATERAL (
+        SELECT m.id, m.thread IS NOT NULL AS threaded
+        FROM (SELECT * FROM memories WHERE space = v.space AND row = v.row OFFSET 0) AS m
+        WHERE {where}
+    ) AS passing
+    WHERE v.space = %(space)s
+    ORDER BY v.vector <=> %(vector)s::{storage}
+    LIMIT %(limit)s
+) AS nearest
+ORDER BY score DESC, id
+
+-- name: walk_from_each
+-- About the nearest to each of some memories, itself among them, by the index.
+WITH own AS MATERIALIZED (
+    SELECT m.id, v.vector
+    FROM memories AS m JOIN {table} AS v ON v.space = m.space AND v.row = m.row
+    WHERE m.space = %(space)s AND m.id = ANY(%(ids)s)
+)
+SELECT own.id, m.id, round((1 - nearest.distance) * 1e6) / 1e6
+FROM own
+CROSS JOIN LATERAL (
+    SELECT v.row, v.vector <=> own.vector AS distance
+    FROM {table} AS v
+    WHERE v.space = %(space)s
+    ORDER BY v.vector <=> own.vector
+    LIMIT %(limit)s
+) AS nearest
+JOIN memories AS m ON m.space = %(space)s AND m.row = nearest.row
+
+-- name: index_state
+-- How many pages a table has, and whether its index is there: valid, not valid (being built, or left by a builder that
+-- died), or none.
+SELECT pg_relation_size(t.oid) / current_setting('block_size')::integer, i.indisvalid, i.indexrelid::regclass::text
+FROM (SELECT %(table)s::regclass AS oid) AS t
+LEFT JOIN (pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relname = %(index)s) ON i.indrelid = t.oid
+
+-- name: lock_building
+-- Whether nobody else builds this index. Held by a transaction that does nothing else. Without parameters, for the
+-- snapshot of a statement that has some is kept until the next, and the build would wait for its end.
+SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' {index}', 0))
+
+-- name: never_idle
+-- A transaction that waits for another connection's work is not forgotten.
+SET LOCAL idle_in_transaction_session_timeout = 0
+
+-- name: lock_table
+-- Fails at once while anybody builds an index here, even one whose client is gone.
+LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE NOWAIT
+
+-- name: drop_index
+-- Without keeping anybody from reading or writing meanwhile.
+DROP INDEX CONCURRENTLY IF EXISTS {index}
+
+-- name: give_memory
+-- Room for the whole graph, unless that is too much, and never less than the server gives by itself.
+SELECT set_config(name, greatest(setting::bigint, %(kilobytes)s)::text, false)
+FROM pg_settings WHERE name = 'maintenance_work_mem'
+
+-- name: create_index
+-- Without keeping anybody from reading or writing meanwhile.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
+USING hnsw (vector {storage}_cosine_ops) WITH (m = 16, ef_construction = 64)
+
+-- name: analyze
+-- What Postgres should know about the tables after a large load. Not about the vectors: that takes long, and no plan
+-- asks for it.
+ANALYZE memories, tags, words, edges, {table} (space, row)

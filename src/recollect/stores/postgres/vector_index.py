@@ -1,0 +1,233 @@
+"""The HNSW index of each generation: when it is built, and how.
+
+A table begins without an index, for one that is there makes each insert ten times as slow. It is built once a space is
+so large that searches would use it, beside whatever else happens; until then they compare all, which is slower and
+right. A large load into a table that has one drops it first, and has it built anew afterwards. Whoever dies in between
+leaves a table without an index, or with one that is not valid, and the next search sets that right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from psycopg import errors
+
+from recollect.errors import RecollectError
+from recollect.stores.named_sql import load
+from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.generations import GenerationRow, generation
+from recollect.stores.postgres.rows import rows_of
+from recollect.stores.postgres.vector_plan import wants_index
+
+Aside: TypeAlias = Callable[[], AbstractAsyncContextManager[Database]]
+"""A connection beside the pool, on which each statement is a transaction and may take its time."""
+
+Q = load(__name__, "vectors.sql")
+_log = logging.getLogger(__name__)
+
+_NODE: Final = 800
+"""Bytes that a vector takes in a graph while it is built, beside its numbers."""
+_MOST_MEMORY: Final = 1 << 30
+"""Bytes that a build may take, unless the server's own setting is larger. A graph that needs more is finished on disk,
+which takes several times as long."""
+_NO_ROOM: Final = (errors.DiskFull, errors.OutOfMemory)
+"""How a server says that it has too little shared memory, which only workers need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to do what."""
+
+    index_rows: int = 20_000
+    """Vectors of a space from which on an index is built: fewer are compared in 40 ms."""
+    load_rows: int = 20_000
+    """What is loaded at once, at least, before an index is dropped for it; and a quarter of what the index holds."""
+    state_seconds: float = 5.0
+    """How long the state of an index is taken for granted."""
+    calm_seconds: float = 1.0
+    """A table that grew in this time by more than a hundredth is still being loaded, and no index is built."""
+    rest_seconds: float = 60.0
+    """Between a build that failed and the next."""
+
+
+class IndexState(NamedTuple):
+    """About how many vectors a table has, those of all spaces; whether its index can be used; and the name under which
+    an index can be dropped, if there is one.
+    """
+
+    rows: int
+    ready: bool
+    name: str | None = None
+
+
+async def look(db: Database, generation: GenerationRow) -> IndexState:
+    """What there is."""
+    ((pages, valid, name),) = await rows_of(db, Q["index_state"], table=generation.table, index=generation.index)
+    return IndexState(pages * generation.rows_per_page, bool(valid), name)
+
+
+class Indexing:
+    """Builds indexes in the background, one at a time."""
+
+    def __init__(self, aside: Aside, limits: Limits) -> None:
+        self._aside = aside
+        self._limits = limits
+        self._states: dict[int, tuple[float, IndexState]] = {}
+        self._building: asyncio.Task[None] | None = None
+        self._connection: Database | None = None
+        self._rested_at = 0.0
+        self._refused = False
+        self._loads = 0
+
+    async def state(self, db: Database, generation: GenerationRow, vectors: int) -> IndexState:
+        """What there is, or was a moment ago, for a space with so many vectors; an index that is missing is built. To
+        be wrong about it makes a search slow, not false.
+        """
+        seen, state = self._states.get(generation.number, (0.0, None))
+        if state is None or time.monotonic() > seen + self._limits.state_seconds:
+            state = await look(db, generation)
+            self._states[generation.number] = (time.monotonic(), state)
+        self._want(generation, vectors, state)
+        return state
+
+    async def is_coming(self, db: Database, generation: GenerationRow, vectors: int) -> bool:
+        """Whether an index is being built that searches of a space with so many vectors will use."""
+        return self._want(generation, vectors, await look(db, generation))
+
+    def _want(self, generation: GenerationRow, vectors: int, state: IndexState) -> bool:
+        """See that a missing index is being built. False where it is not: nobody would use it, this process is
+        loading, a build has just failed, or this role may build none.
+        """
+        if state.ready or vectors <= self._limits.index_rows or not wants_index(vectors, state.rows):
+            return False
+        if self._loads or self._refused or time.monotonic() < self._rested_at:
+            return False
+        if self._building is None or self._building.done():
+            self._building = asyncio.create_task(self._run(generation))
+        return True
+
+    async def settle(self) -> None:
+        """Wait until the build that is under way has ended, if there is one."""
+        if self._building:
+            await asyncio.wait([self._building])
+
+    async def close(self) -> None:
+        """Let go. The server finishes an index that it is building, though nobody waits for it any more."""
+        if self._building and not self._building.done():
+            if self._connection:
+                self._connection.pgconn.finish()
+            self._building.cancel()
+            await asyncio.wait([self._building])
+
+    @asynccontextmanager
+    async def loading(self, expected: int) -> AsyncIterator[None]:
+        """Around a load of so many vectors, 0 if that is not known: no index is built meanwhile, and one that is there
+        is dropped once the load turns out to be large. Afterwards Postgres learns what the tables hold.
+        """
+        self._loads += 1
+        ended = asyncio.Event()
+        watching = asyncio.create_task(self._watch(expected, ended))
+        try:
+            yield
+        finally:
+            self._loads -= 1
+            ended.set()
+            await asyncio.wait([watching])
+
+    async def _watch(self, expected: int, ended: asyncio.Event) -> None:
+        large = expected >= self._limits.load_rows
+        if not large and await _within(1.0, ended):
+            return
+        try:
+            async with self._aside() as db:
+                known = await generation(db)
+                if known:
+                    await self._follow(db, known, expected, ended)
+        except RecollectError:
+            _log.debug("A load goes on with the index as it is.", exc_info=True)
+
+    async def _follow(self, db: Database, generation: GenerationRow, expected: int, ended: asyncio.Event) -> None:
+        first = now = await look(db, generation)
+        while not ended.is_set():
+            loaded = max(expected, now.rows - first.rows)
+            if now.name and loaded > max(self._limits.load_rows, first.rows // 4):
+                await db.execute(Q["drop_index"].format(index=now.name))
+                self._states.pop(generation.number, None)
+            await _within(1.0, ended)
+            now = await look(db, generation)
+        if now.rows - first.rows > self._limits.load_rows:
+            await db.execute(Q["analyze"].format(table=generation.table))
+
+    async def _run(self, generation: GenerationRow) -> None:
+        try:
+            await self._build_alone(generation)
+        except RecollectError as error:
+            self._rested_at = time.monotonic() + self._limits.rest_seconds
+            self._refused = isinstance(error.__cause__, errors.InsufficientPrivilege)
+            _log.warning(
+                "The index %s could not be built (%s) Searches are exact, but slower.", generation.index, error
+            )
+        finally:
+            self._connection = None
+            self._states.pop(generation.number, None)
+
+    async def _build_alone(self, generation: GenerationRow) -> None:
+        """Build the index, or wait a moment where another process does."""
+        async with self._aside() as guard, guard.transaction():
+            await guard.execute(Q["never_idle"])
+            ((alone,),) = await rows_of(guard, Q["lock_building"].format(index=generation.index))
+            if not alone:
+                await asyncio.sleep(self._limits.calm_seconds)
+                return
+            async with self._aside() as db:
+                await self._calm(db, generation)
+                if await _cleared(db, generation):
+                    self._connection = db
+                    await _build(db, generation)
+
+    async def _calm(self, db: Database, generation: GenerationRow) -> None:
+        """Wait until the table is not being loaded, by whomever."""
+        before = -1
+        while (now := (await look(db, generation)).rows) > before + before // 100:
+            before = now
+            await asyncio.sleep(self._limits.calm_seconds)
+
+
+async def _within(seconds: float, ended: asyncio.Event) -> bool:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ended.wait(), seconds)
+    return ended.is_set()
+
+
+async def _cleared(db: Database, generation: GenerationRow) -> bool:
+    """Whether nobody builds an index on the table; what somebody left unfinished is gone then."""
+    try:
+        async with db.transaction():
+            await db.execute(Q["lock_table"].format(table=generation.table))
+    except errors.LockNotAvailable:
+        return False
+    state = await look(db, generation)
+    if state.name and not state.ready:
+        await db.execute(Q["drop_index"].format(index=state.name))
+    return not state.ready
+
+
+async def _build(db: Database, generation: GenerationRow) -> None:
+    """With the workers that the server has, or without if there is no room for what they share."""
+    rows = (await look(db, generation)).rows
+    needed = min(rows * (generation.vector_bytes + _NODE), _MOST_MEMORY)
+    create = Q["create_index"].format(index=generation.index, table=generation.table, storage=generation.storage)
+    await db.execute(Q["give_memory"], {"kilobytes": needed >> 10})
+    try:
+        await db.execute(create)
+    except _NO_ROOM:
+        await _cleared(db, generation)
+        await db.execute("SET max_parallel_maintenance_workers = 0")
+        await db.execute(create)
+    await db.execute(Q["analyze"].format(table=generation.table))

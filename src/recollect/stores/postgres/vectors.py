@@ -1,0 +1,221 @@
+"""Vectors as rows of the database, one table for each generation, and the search among them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from pgvector import HalfVector
+
+from recollect.indexes.exact import NOBODY, best_of_each
+from recollect.ports import VectorHits
+from recollect.stores.named_sql import load
+from recollect.stores.nearest import others
+from recollect.stores.postgres.bulk import Database, Table, write_rows
+from recollect.stores.postgres.filters import is_open, rows_query, where_clause
+from recollect.stores.postgres.generations import GenerationRow, generation, set_generation
+from recollect.stores.postgres.rows import rows_of
+from recollect.stores.postgres.vector_index import Aside, Indexing, Limits, look
+from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose, settings
+from recollect.stores.postgres.vector_samples import Sample, Samples, read_vectors
+from recollect.types import Filter, Scored
+
+if TYPE_CHECKING:
+    from recollect.indexes.exact import Rows
+    from recollect.types import Vector, Vectors
+
+__all__ = ["GenerationRow", "VectorSearch", "generation", "put", "remarks", "remove", "set_generation"]
+
+Q = load(__name__, "vectors.sql")
+
+LINKED_EXACTLY: Final = 20_000
+"""Up to so many vectors of a space the nearest to a batch of them are found quicker by multiplying than by an index."""
+LINK_WALK: Final = Walk(effort=100, most=20_000)
+"""For the nearest three."""
+COMPARED_AT_ONCE: Final = 4_096
+
+
+async def put(db: Database, space: int, generation: GenerationRow, pairs: Sequence[tuple[int, Vector]]) -> None:
+    """Store the vectors of these rows; earlier ones are replaced."""
+    await remove(db, space, generation, [row for row, _ in pairs])
+    stored = HalfVector if generation.storage == "halfvec" else np.asarray
+    table = Table(generation.table, {"space": "int4", "row": "int8", "vector": generation.storage})
+    await write_rows(db, table, [(space, row, stored(vector)) for row, vector in pairs])
+
+
+async def remove(db: Database, space: int, generation: GenerationRow, rows: Sequence[int]) -> None:
+    """Delete the vectors of these rows."""
+    await db.execute(Q["delete_vectors"].format(table=generation.table), {"space": space, "rows": list(rows)})
+    await db.execute(Q["note_changes"], {"space": space, "changes": len(rows)})
+
+
+async def remarks(db: Database) -> list[str]:
+    """How the vectors are searched."""
+    known = await generation(db)
+    if known is None:
+        return []
+    state = await look(db, known)
+    if state.ready:
+        return ["vectors are found by an index"]
+    if state.name:
+        return ["the index of the vectors is being built; until then searches compare them one by one"]
+    return ["vectors are compared one by one; an index is built once a space has too many for that"]
+
+
+class _Question(NamedTuple):
+    """What is looked for, and where."""
+
+    space: int
+    generation: GenerationRow
+    vector: Vector
+    where: Filter
+    limit: int
+
+    def sql(self, name: str, **pieces: str) -> str:
+        """A statement of ours with the names of this generation put in, and pieces of a filter."""
+        return Q[name].format(table=self.generation.table, storage=self.generation.storage, **pieces)
+
+    @property
+    def values(self) -> dict[str, object]:
+        return {"space": self.space, "vector": self.vector, "limit": self.limit}
+
+
+class VectorSearch:
+    """Finds the nearest vectors of a space, each time by the way that is quicker: comparing all that pass the filter,
+    or walking the index. An index that is missing, or brings too little, is made up for by comparing.
+    """
+
+    def __init__(self, aside: Aside, limits: Limits | None = None) -> None:
+        """`aside` gives connections beside the pool, on which indexes are built."""
+        self._samples = Samples()
+        self._indexing = Indexing(aside, limits or Limits())
+
+    async def search(
+        self,
+        db: Database,
+        space: int,
+        generation: GenerationRow,
+        vector: Vector,
+        where: Filter,
+        limit: int,
+        ef_search: int | None = None,
+    ) -> VectorHits:
+        """The nearest memories that pass the filter, by cosine, best first, ties by id. `ef_search` is the effort of
+        a walk, if there is one.
+        """
+        where = where if where.now else replace(where, now=datetime.now(UTC))
+        question = _Question(space, generation, np.asarray(vector, np.float32), where, limit)
+        sample = await self._samples.of(db, space, generation)
+        if not sample.total:
+            return VectorHits([])
+        walk = await self._choose(db, question, sample, ef_search)
+        found = await _walked(db, question, walk) if walk else []
+        if walk is None or len(found) < limit:
+            found = await _compared(db, question)
+        hits = [Scored(id, score) for id, score, _ in found]
+        threaded = frozenset(id for id, _, in_thread in found if in_thread)
+        return VectorHits(hits, sample.background(question.vector), threaded)
+
+    async def _choose(self, db: Database, question: _Question, sample: Sample, ef_search: int | None) -> Walk | None:
+        if sample.total <= FEWEST:
+            return None
+        index = await self._indexing.state(db, question.generation, sample.total)
+        if not index.ready:
+            return None
+        narrow = not is_open(question.where)
+        passing = await sample.passing(db, question.space, question.where) if narrow else sample.total
+        return choose(passing, index.rows, question.limit, ef_search)
+
+    async def nearest_to(
+        self, db: Database, space: int, generation: GenerationRow, ids: Sequence[str], limit: int
+    ) -> dict[str, list[Scored]]:
+        """For each of these memories the others that are nearest to it, superseded and expired ones included."""
+        total = (await self._samples.of(db, space, generation)).total
+        index = await self._indexing.state(db, generation, total)
+        if total > LINKED_EXACTLY and index.ready:
+            return await _walked_from_each(db, space, generation, ids, limit)
+        own = await self.fetch(db, space, generation, ids)
+        return await _compared_with_each(db, space, generation, own, limit) if own else {}
+
+    async def fetch(self, db: Database, space: int, generation: GenerationRow, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of these memories; those that have none are left out."""
+        sql = Q["vectors_by_id"].format(table=generation.table)
+        known, vectors = await read_vectors(db, sql, generation.generation.dimensions, space=space, ids=list(ids))
+        return dict(zip(known, vectors, strict=True))
+
+    async def awaits_index(self, db: Database, space: int, generation: GenerationRow) -> bool:
+        """Whether an index is being built that searches of this space will use; `settle` waits for it."""
+        total = (await self._samples.of(db, space, generation)).total
+        return await self._indexing.is_coming(db, generation, total)
+
+    async def settle(self) -> None:
+        """Wait for the index that is being built in the background, if any."""
+        await self._indexing.settle()
+
+    def loading(self, expected: int) -> AbstractAsyncContextManager[None]:
+        """Around a load of about so many vectors, 0 if that is not known."""
+        return self._indexing.loading(expected)
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await self._indexing.close()
+
+
+async def _compared(db: Database, question: _Question) -> list[tuple[str, float, bool]]:
+    """The nearest of all that pass, exactly: id, cosine, and whether the memory is in a thread."""
+    rows, values = rows_query(question.space, question.where)
+    await db.execute(settings(None))
+    return await rows_of(db, question.sql("compare", rows=rows), **question.values, **values)
+
+
+async def _walked(db: Database, question: _Question, walk: Walk) -> list[tuple[str, float, bool]]:
+    """About the same by the index, or fewer."""
+    condition, values = where_clause(question.space, question.where)
+    await db.execute(settings(walk))
+    return await rows_of(db, question.sql("walk", where=condition), **question.values, **values)
+
+
+async def _walked_from_each(
+    db: Database, space: int, generation: GenerationRow, ids: Sequence[str], limit: int
+) -> dict[str, list[Scored]]:
+    await db.execute(settings(LINK_WALK))
+    sql = Q["walk_from_each"].format(table=generation.table)
+    found: defaultdict[str, list[Scored]] = defaultdict(list)
+    for id, other, score in await rows_of(db, sql, space=space, ids=list(ids), limit=limit + 1):
+        if other != id:
+            found[id].append(Scored(other, score))
+    return {id: sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit] for id, hits in found.items()}
+
+
+async def _compared_with_each(
+    db: Database, space: int, generation: GenerationRow, own: dict[str, Vector], limit: int
+) -> dict[str, list[Scored]]:
+    """The vectors come to this process part by part, to be multiplied with many at once, which takes a tenth of the
+    time that Postgres would take to compare them one by one.
+    """
+    wanted = np.stack(list(own.values()))
+    best = [NOBODY] * len(own)
+    async for rows, vectors in _parts(db, space, generation):
+        found = await asyncio.to_thread(best_of_each, rows, vectors, wanted, limit + 1)
+        best = [one.joined(other).best(limit + 1) for one, other in zip(best, found, strict=True)]
+    seen = np.unique(np.concatenate([candidates.rows for candidates in best])).tolist()
+    names = dict(await rows_of(db, Q["ids_by_row"], space=space, rows=seen))
+    return {id: others(id, candidates, names, limit) for id, candidates in zip(own, best, strict=True)}
+
+
+async def _parts(db: Database, space: int, generation: GenerationRow) -> AsyncIterator[tuple[Rows, Vectors]]:
+    """All vectors of a space, some at a time."""
+    sql, dimensions = Q["part"].format(table=generation.table), generation.generation.dimensions
+    after = 0
+    while True:
+        rows, vectors = await read_vectors(db, sql, dimensions, space=space, after=after, limit=COMPARED_AT_ONCE)
+        if not rows:
+            return
+        yield np.array(rows, np.int64), vectors
+        after = rows[-1]

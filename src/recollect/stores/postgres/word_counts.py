@@ -1,0 +1,145 @@
+"""How common words are in a space.
+
+How many memories hold a word decides what it is worth in a question, and whether it is looked up at all. Postgres has
+to count them, so a process remembers what was counted until the space has changed by more than one in a hundred. Words
+that are in very many rows are not even counted: what Postgres noted about them by itself is enough to leave them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from recollect.stores import bm25
+from recollect.stores.named_sql import load
+from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.lexemes import expression, prefix
+from recollect.stores.postgres.rows import rows_of
+
+STALE: Final = 100
+"""Counts hold until one in so many memories of the space was written or removed."""
+COMMON: Final = 1.25
+"""A word beyond the usual budget by this factor, as Postgres estimates, is not counted: the estimate will do."""
+MOST_COUNTS: Final = 10_000
+"""Counts that are kept in memory."""
+
+Q = load(__name__, "words.sql")
+
+
+class Size(NamedTuple):
+    """How many memories a space holds, how many terms they have, and how often one was written or removed."""
+
+    memories: int
+    length: int
+    changes: int
+
+
+class _Rows(NamedTuple):
+    """How many rows match an expression, or at least so many."""
+
+    number: int
+    all: bool
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known about the words of a space since it had some size: what was counted, and about how many rows hold
+    each word that is very common.
+    """
+
+    since: Size
+    common: dict[str, int]
+    counted: dict[str, _Rows] = field(default_factory=dict)
+
+    def is_stale(self, now: Size) -> bool:
+        return STALE * abs(now.changes - self.since.changes) > now.memories
+
+    def rows(self, expression: str, budget: int) -> int | None:
+        """How many rows match: exactly if they are within the budget, else some number beyond it; None: not known."""
+        rows = self.counted.get(expression)
+        if rows and (rows.all or rows.number > budget):
+            return rows.number
+        return self.common.get(expression)
+
+    def unknown(self, expressions: Iterable[str], budget: int) -> list[str]:
+        return [each for each in dict.fromkeys(expressions) if self.rows(each, budget) is None]
+
+
+class Counts:
+    """What a process has counted in one database, space by space."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[int, _Known] = {}
+        self._kept = 0
+
+    def of(self, space: int) -> _Known | None:
+        return self._spaces.get(space)
+
+    def begin(self, space: int, size: Size, common: dict[str, int]) -> _Known:
+        """Forget what was counted in a space before."""
+        self._spaces[space] = _Known(size, common)
+        return self._spaces[space]
+
+    def learn(self, known: _Known, expressions: Sequence[str], numbers: Sequence[int], most: int | None) -> None:
+        """Rows that were counted, no further than `most`. When too many are known, all others are forgotten."""
+        for each, number in zip(expressions, numbers, strict=True):
+            known.counted[each] = _Rows(number, all=most is None or number < most)
+        self._kept += len(numbers)
+        if self._kept > MOST_COUNTS:
+            self._spaces.clear()
+            self._kept = 0
+
+
+class Frequencies:
+    """How common words are in a space, for one search."""
+
+    def __init__(self, db: Database, space: int, size: Size, counts: Counts, known: _Known) -> None:
+        self.size = size
+        self._db = db
+        self._space = space
+        self._counts = counts
+        self._known = known
+
+    @classmethod
+    async def read(
+        cls, db: Database, space: int, counts: Counts, expressions: Sequence[str], budget: int
+    ) -> Frequencies:
+        """The space as it is now. What will be asked for and is not known yet is counted in the same statement."""
+        known = counts.of(space)
+        unknown = known.unknown(expressions, budget) if known else []
+        size, numbers = await _count(db, space, unknown, budget + 1)
+        if known is None or known.is_stale(size):
+            known = counts.begin(space, size, await _common(db, space, size))
+        counts.learn(known, unknown, numbers, budget + 1)
+        return cls(db, space, size, counts, known)
+
+    async def rows(self, expressions: Sequence[str], budget: int) -> list[int]:
+        """How many rows match each: exactly within the budget, and beyond it some number that is."""
+        if unknown := self._known.unknown(expressions, budget):
+            await self._learn(unknown, budget + 1)
+        return [self._known.rows(each, budget) or 0 for each in expressions]
+
+    async def all_rows(self, expression: str) -> int:
+        """How many rows match, however many; about how many, for a word that is very common."""
+        if expression not in self._known.common:
+            await self._learn([expression], None)
+        return self._known.rows(expression, 0) or 0
+
+    async def _learn(self, expressions: Sequence[str], most: int | None) -> None:
+        _, numbers = await _count(self._db, self._space, expressions, most)
+        self._counts.learn(self._known, expressions, numbers, most)
+
+
+async def _count(db: Database, space: int, queries: Sequence[str], most: int | None) -> tuple[Size, list[int]]:
+    ((*size, numbers),) = await rows_of(db, Q["count"], space=space, queries=queries, most=most)
+    return Size(*size), numbers
+
+
+async def _common(db: Database, space: int, size: Size) -> dict[str, int]:
+    """About how many rows hold each word that is very common."""
+    least = COMMON * bm25.BUDGET
+    if size.memories <= least:
+        return {}
+    found = await rows_of(db, Q["common"], prefix=prefix(space), least=least)
+    return {expression(space, [term], context=True): rows for term, rows in found}

@@ -1,0 +1,249 @@
+"""Storing, changing and forgetting memories with all that hangs on them: words, tags, vectors, links.
+
+Functions of a connection, inside the write transaction of their caller. Others write at the same time: whoever writes
+into a thread holds its lock before reading it, rows are locked in their order, and what somebody else has stored
+meanwhile makes a unique index refuse it, after which the whole transaction is run again. A memory's rows in the tables
+come first: the word index reads the thread around it from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from recollect.stores.contents import (
+    Answer,
+    New,
+    Thread,
+    changed,
+    check_changes,
+    check_dimensions,
+    content_hash,
+    copy_refused,
+    embedding_state,
+    first_links,
+    fitting,
+    missing,
+    passage,
+    places,
+    position,
+    record_hash,
+    sift,
+    threads_of,
+    unknown_generation,
+    wanted_hashes,
+)
+from recollect.stores.postgres import graph, vectors, words
+from recollect.stores.postgres.bulk import MANY, Database, Table, write_rows
+from recollect.stores.postgres.rows import COLUMNS, Q, Stored, decode, encode, fetch, firsts, rows_of, stored
+from recollect.types import Memory, Record, Remembered
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+MEMORIES: Final = Table("memories", {"space": "int4", "row": "int8", "hash": "bytea", **COLUMNS})
+HITS: Final = Table("hits", {"space": "int4", "row": "int8", "hits": "int8", "last_hit_at": "timestamptz"})
+
+
+async def add(db: Database, space: int, name: str, batch: Sequence[Record]) -> list[Remembered]:
+    """Store what is new; what is not is answered with the memory that was there first."""
+    new, answers = await _sift(db, space, batch)
+    added = await _insert(db, space, name, new) if new else {}
+    await graph.link_present(db, space, first_links(batch, answers))
+    copied = {answer.id for answer in answers if answer.id not in added}
+    memories = added | (await fetch(db, space, name, copied) if copied else {})
+    if len(new) >= MANY:
+        await _introduce(db)
+    return [Remembered(memories[answer.id], answer.created) for answer in answers]
+
+
+async def update(
+    db: Database,
+    space: int,
+    name: str,
+    id: str,
+    changes: Mapping[str, Any],
+    vector: Vector | None,
+    now: datetime,
+) -> Memory:
+    """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
+    goes: the vector, and the memory's own links to its nearest.
+    """
+    check_changes(changes)
+    old = await _hold(db, space, name, id, changes)
+    new = await _placed(db, space, changed(old.memory, changes, vector, now))
+    await _refuse_copy(db, space, new)
+    await _replace(db, space, old, new)
+    if vector is not None:
+        await _put_vectors(db, space, [(old.row, vector)])
+    elif passage(new) != passage(old.memory):
+        await _remove_vector(db, space, old.row)
+    return new
+
+
+async def forget(db: Database, space: int, ids: Sequence[str]) -> int:
+    """Delete memories and all that hangs on them. A memory that a forgotten one had superseded stays superseded:
+    what was once corrected does not come back because the correction is gone.
+    """
+    here = {"space": space, "ids": list(ids)}
+    held = {Thread(*thread) for thread in await rows_of(db, Q["threads"], **here)}
+    await _lock_threads(db, space, held)
+    found = await rows_of(db, Q["forgetting"], **here)
+    rows = [row for row, _, _ in found]
+    if not rows:
+        return 0
+    entered = {Thread(namespace, thread) for _, namespace, thread in found if thread is not None}
+    await _lock_threads(db, space, entered - held)
+    await words.remove(db, space, rows)
+    await db.execute(Q["delete_memories"], {"space": space, "rows": rows})
+    return len(rows)
+
+
+async def put_vectors(db: Database, space: int, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+    """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
+    found = await rows_of(db, Q["embedding"], space=space, ids=[memory.id for memory, _ in embedded])
+    made = fitting(embedded, {id: (title, text) for id, _, title, text in found})
+    pairs = [(row, made[id]) for id, row, _, _ in found if id in made]
+    if pairs:
+        await _put_vectors(db, space, pairs)
+        await db.execute(Q["set_ready"], {"space": space, "rows": [row for row, _ in pairs]})
+
+
+async def _introduce(db: Database) -> None:
+    """Let Postgres look at a new store as soon as there is something to see. By itself it does so within minutes, and
+    until then it takes every space for small, however large it grows, and every index for as good as the best.
+    """
+    if (await firsts(db, Q["is_unknown"]))[0]:
+        await db.execute(Q["analyze"])
+
+
+async def _sift(db: Database, space: int, batch: Sequence[Record]) -> tuple[list[New], list[Answer]]:
+    """What is new, and what answers the rest, which nobody else forgets until the transaction ends."""
+    hashes = [record_hash(record) for record in batch]
+    ids = [record.memory.id for record in batch]
+    now = datetime.now(UTC)
+    found = await rows_of(db, Q["originals"], space=space, ids=ids, hashes=hashes, now=now)
+    released = {hash for _, hash, over in found if over} & set(wanted_hashes(batch, hashes))
+    if released:
+        await db.execute(Q["release_expired"], {"space": space, "hashes": list(released), "now": now})
+    held = await rows_of(db, Q["hold_originals"], space=space, ids=[id for id, _, _ in found]) if found else []
+    here = {id for id, _ in held}
+    copied = {hash: id for id, hash in held}
+    originals = [id if id in here else copied.get(hash) for id, hash in zip(ids, hashes, strict=True)]
+    return sift(batch, hashes, originals)
+
+
+async def _insert(db: Database, space: int, name: str, new: Sequence[New]) -> dict[str, Memory]:
+    """The rows, tags, words and vectors of new records; the memories as they are stored."""
+    memories = [record.memory for _, record in new]
+    await _lock_threads(db, space, threads_of(memories))
+    rows = await firsts(db, Q["new_rows"], count=len(new))
+    columns = [
+        encode(record.memory, place=place, embedding=embedding_state(record))
+        for (_, record), place in zip(new, await _places(db, space, memories), strict=True)
+    ]
+    heads = [(space, row, hash) for row, (hash, _) in zip(rows, new, strict=True)]
+    await write_rows(db, MEMORIES, [head + rest[:-2] for head, rest in zip(heads, columns, strict=True)])
+    added = [decode(name, values) for values in columns]
+    await _put_hits(db, space, zip(rows, added, strict=True))
+    await _add(db, "add_tags", space, [row for row, memory in zip(rows, added, strict=True) if memory.tags])
+    unlinked = [row for row, (_, record) in zip(rows, new, strict=True) if not record.linked]
+    await _add(db, "add_unlinked", space, unlinked)
+    await words.put(db, space, [_word_row(row, memory) for row, memory in zip(rows, added, strict=True)])
+    given = ((row, record.vector) for row, (_, record) in zip(rows, new, strict=True))
+    await _put_vectors(db, space, [(row, vector) for row, vector in given if vector is not None])
+    return {memory.id: memory for memory in added}
+
+
+async def _hold(db: Database, space: int, name: str, id: str, changes: Mapping[str, Any]) -> Stored:
+    """A memory that nobody else changes until the transaction ends, nor the threads that it is in and goes to."""
+    seen = await stored(db, name, Q["memories"], space=space, ids=[id])
+    held = threads_of(memory for one in seen for memory in (one.memory, replace(one.memory, **changes)))
+    await _lock_threads(db, space, held)
+    here = await stored(db, name, Q["changing"], space=space, id=id)
+    if not here:
+        raise missing(id)
+    await _lock_threads(db, space, threads_of([here[0].memory]) - held)
+    return here[0]
+
+
+async def _lock_threads(db: Database, space: int, threads: Iterable[Thread]) -> None:
+    """Let nobody else write into these threads until the transaction ends."""
+    names = ["\n".join(thread) for thread in threads]
+    if names:
+        await db.execute(Q["lock_threads"], {"space": space, "threads": names})
+
+
+async def _places(db: Database, space: int, memories: Sequence[Memory]) -> list[int | None]:
+    """Each memory's place in its thread, which is locked."""
+    threads = list(threads_of(memories))
+    if not threads:
+        return [None] * len(memories)
+    namespaces, names = [thread.namespace for thread in threads], [thread.name for thread in threads]
+    found = await rows_of(db, Q["last_places"], space=space, namespaces=namespaces, threads=names)
+    ends = {Thread(namespace, name): last for namespace, name, last in found if last is not None}
+    return [*places(memories, ends)]
+
+
+async def _placed(db: Database, space: int, memory: Memory) -> Memory:
+    """A changed memory with its place, as it will read when it is fetched again."""
+    (place,) = await _places(db, space, [memory])
+    return decode(memory.space, encode(memory, place=place, embedding=memory.embedding))
+
+
+async def _refuse_copy(db: Database, space: int, memory: Memory) -> None:
+    for other in await firsts(db, Q["ids_by_hash"], space=space, hash=content_hash(memory)):
+        if other != memory.id:
+            raise copy_refused(memory.id, other)
+
+
+async def _replace(db: Database, space: int, old: Stored, new: Memory) -> None:
+    """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
+    row = old.row
+    if position(new) != position(old.memory):
+        await words.remove(db, space, [row])
+    if passage(new) != passage(old.memory):
+        await graph.unlink_nearest(db, space, row)
+        await _add(db, "add_unlinked", space, [row])
+    columns = encode(new, place=new.place, embedding=new.embedding)
+    named = dict(zip(COLUMNS, columns[: len(COLUMNS)], strict=True))
+    await db.execute(Q["update_memory"], {"space": space, "row": row, "hash": content_hash(new), **named})
+    if new.tags != old.memory.tags:
+        await db.execute(Q["delete_tags"], {"space": space, "row": row})
+        await _add(db, "add_tags", space, [row])
+    if _word_row(row, new) != _word_row(row, old.memory):
+        await words.put(db, space, [_word_row(row, new)])
+
+
+async def _add(db: Database, statement: str, space: int, rows: Sequence[int]) -> None:
+    """Run a statement that adds something to rows, if there are any."""
+    if rows:
+        await db.execute(Q[statement], {"space": space, "rows": rows})
+
+
+async def _put_hits(db: Database, space: int, memories: Iterable[tuple[int, Memory]]) -> None:
+    """How often new memories were recalled before they came here, for those that were."""
+    counted = [(space, row, memory.hits, memory.last_hit_at) for row, memory in memories]
+    await write_rows(db, HITS, [columns for columns in counted if any(columns[2:])])
+
+
+async def _put_vectors(db: Database, space: int, given: Sequence[tuple[int, Vector]]) -> None:
+    if not given:
+        return
+    generation = await vectors.generation(db)
+    if generation is None:
+        raise unknown_generation()
+    check_dimensions((vector for _, vector in given), generation.generation)
+    await vectors.put(db, space, generation, given)
+
+
+async def _remove_vector(db: Database, space: int, row: int) -> None:
+    generation = await vectors.generation(db)
+    if generation:
+        await vectors.remove(db, space, generation, [row])
+
+
+def _word_row(row: int, memory: Memory) -> words.WordRow:
+    return words.WordRow(row, memory.title, memory.text, *position(memory))

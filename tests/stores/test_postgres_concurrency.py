@@ -1,0 +1,51 @@
+"""Many who ask at once share few connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import urlencode
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from recollect import AsyncRecollect, Draft
+from recollect.settings import PostgresSettings, Settings
+
+ASKING = 64
+POOL = 8
+TEXTS = [f"Invoice {number} was paid by customer {number % 7}" for number in range(200)]
+
+
+@pytest.fixture
+async def recollect(pg_dsn: str, pg_schema: str) -> AsyncIterator[AsyncRecollect]:
+    """A store with some memories, on a pool of eight connections."""
+    url = f"postgresql://?{urlencode(conninfo_to_dict(pg_dsn))}"
+    settings = Settings(url, "hashing", postgres=PostgresSettings(pool_size=POOL, schema=pg_schema, acquire_timeout=30))
+    async with AsyncRecollect(settings=settings) as opened:
+        await opened.space("work").remember_many(Draft(text) for text in TEXTS)
+        await opened.space("work").settle()
+        yield opened
+
+
+async def test_all_who_ask_at_once_are_answered(recollect: AsyncRecollect) -> None:
+    """Each of 64 recalls on a pool of eight finds what it asks for, though their lanes want 192 connections."""
+    work = recollect.space("work")
+    async with asyncio.timeout(120):
+        answers = await asyncio.gather(*(work.recall(f"invoice {number}") for number in range(ASKING)))
+    for number, answer in enumerate(answers):
+        assert answer.hits, f"question {number} got {answer.lanes}"
+        keyword = next(lane for lane in answer.lanes if lane.lane == "keyword")
+        assert keyword.status != "ok" or answer[0].memory.text.startswith(f"Invoice {number} ")
+
+
+async def test_asking_and_writing_at_once(recollect: AsyncRecollect) -> None:
+    """Writers on the same pool neither wait for those who ask nor keep them waiting without end."""
+    work = recollect.space("work")
+    async with asyncio.timeout(120):
+        done = await asyncio.gather(
+            *(work.recall(f"invoice {number}") for number in range(ASKING // 2)),
+            *(work.remember(f"Receipt {number} was lost") for number in range(ASKING // 2)),
+        )
+    assert len(done) == ASKING
+    assert (await work.stats()).memories == len(TEXTS) + ASKING // 2
