@@ -1,0 +1,1 @@
+"""FalkorDB as the graph leg: a graph per space beside the store, walked there."""

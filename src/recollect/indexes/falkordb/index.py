@@ -1,0 +1,216 @@
+"""Links in FalkorDB: what the store says of them, and walks along them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from copy import copy
+from itertools import islice
+from typing import Any, Final, TypeAlias, TypeVar
+
+from recollect.errors import BackendError, BackendUnavailable
+from recollect.indexes.falkordb.address import Address, key_of, name_of
+from recollect.indexes.falkordb.cypher import APPLY, COUNT, IDS, LAST, LINKS, NEIGHBOURS
+from recollect.indexes.falkordb.failures import BACKEND
+from recollect.indexes.falkordb.server import NoGraph, Server
+from recollect.indexes.paths import LINKS_PER_MEMORY, LINKS_PER_STEP, Link, Paths, check_depth
+from recollect.ports import Change, ExternalIndex, Reached
+from recollect.types import Edge, Filter
+
+CHANGES_PER_QUERY: Final = 1_000
+NODES_PER_PAGE: Final = 10_000
+SWITCH: Final = """
+local mine = tonumber(ARGV[1])
+if tonumber(redis.call('GET', KEYS[1]) or 0) < mine then return 'lost' end
+if tonumber(redis.call('GET', KEYS[2]) or 0) > mine then return 'late' end
+redis.call('SET', KEYS[2], mine)
+return 'done'
+"""
+"""Answer from a generation from now on, unless the server has lost it or answers from a later one. In Lua, because
+nobody else may do the same in between."""
+_REFUSED: Final = {
+    "lost": "{address} has lost the graphs that were made anew, for it was emptied meanwhile: rebuild it again.",
+    "late": "{address} was rebuilt by somebody else who began later, and that is what it answers from now.",
+}
+
+Visible: TypeAlias = Callable[[str, Sequence[str], Filter], Awaitable[set[str]]]
+Found = TypeVar("Found")
+
+
+class FalkorIndex:
+    """A graph of links per space, on a server that other stores and processes may share.
+
+    All graphs carry the number of a generation. A rebuild fills the graphs of the next one and then switches a key of
+    the server to it; whoever reads or writes looks that key up first, and again when the graph was taken away
+    meanwhile. (Graphs that are renamed instead go missing from FalkorDB's own list, and later versions lose them.)
+
+    What `apply` wrote is as durable as the server makes it: with `appendonly yes` and `appendfsync always` it is when
+    the call returns.
+    """
+
+    def __init__(self, url: str, *, visible: Visible, timeout: float = 5.0) -> None:
+        """`visible` is the store's; `timeout` is for each call to the server, in seconds. Raises ConfigError."""
+        self._address = Address.parse(url)
+        self._server = Server(self._address, timeout)
+        self._visible = visible
+        self._shadow: int | None = None
+        """The generation that this object keeps to, instead of the one that answers."""
+
+    @property
+    def name(self) -> str:
+        return BACKEND
+
+    async def open(self) -> None:
+        """Raises BackendError where the server is there and cannot be used as it is."""
+        with suppress(BackendUnavailable):
+            await self.check()
+
+    async def close(self) -> None:
+        """Let go of the connections, which a shadow only borrows."""
+        if self._shadow is None:
+            await self._server.close()
+
+    async def check(self) -> None:
+        with suppress(NoGraph):
+            await self._server.read(self._address.graph(0, ""), COUNT)
+
+    async def apply(self, space: str, changes: Sequence[Change]) -> None:
+        """See `ExternalIndex.apply`. A link may lead to a memory that is not known yet; it is not held before its own
+        change arrives.
+        """
+        states = iter({change.id: change for change in changes}.values())
+        while batch := list(islice(states, CHANGES_PER_QUERY)):
+            gone = [key_of(change.id) for change in batch if change.memory is None]
+            kept = [_node(change) for change in batch if change.memory is not None]
+            await self._write(space, gone=gone, kept=kept)
+
+    async def _write(self, space: str, **values: object) -> None:
+        """Change the graph that answers. Again, if another began to answer before that was done; if the graph is new;
+        or if a later ticket was here before.
+
+        A change that was given up on may still be on its way to the server. Its ticket is older than that of whatever
+        its caller did afterwards, so that it comes to nothing when it arrives.
+        """
+        while True:
+            generation = await self._generation()
+            ticket = await self._server.command("INCR", self._address.tickets)
+            graph = self._address.graph(generation, space)
+            [[done]] = await self._server.write(graph, APPLY, ticket=ticket, **values)
+            if await self._generation() != generation:
+                await self._drop(graph)
+            elif done:
+                return
+            else:
+                await self._server.prepare(graph)
+
+    async def walk(
+        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+    ) -> Sequence[Reached]:
+        """See `GraphIndex.walk`."""
+        check_depth(depth)
+        keys = [key_of(seed) for seed in seeds]
+        paths = await self._reading(space, lambda graph: self._paths(graph, keys, depth))
+        best = {name_of(key): label for key, label in paths.best.items()} if paths else {}
+        shown = await self._visible(space, list(best), where) if best else set()
+        hits = [Reached(id, -best[id].weakness, best[id].steps, best[id].relation) for id in shown & best.keys()]
+        return sorted(hits, key=lambda hit: (-hit.strength, hit.id))[:limit]
+
+    async def _paths(self, graph: str, keys: Sequence[str], depth: int) -> Paths[str]:
+        """Follow the links of some seeds, a query per step."""
+        paths = Paths(keys)
+        query = NEIGHBOURS if depth == 1 else LINKS
+        for most in (LINKS_PER_STEP, *[LINKS_PER_MEMORY] * (depth - 1)):
+            if not (frontier := paths.frontier):
+                break
+            rows = await self._server.read(graph, query, ids=frontier, per_memory=most, per_step=LINKS_PER_STEP)
+            paths.follow(Link(*row) for row in rows)
+        return paths
+
+    async def count(self, space: str) -> int:
+        rows = await self._reading(space, lambda graph: self._server.read(graph, COUNT))
+        return int(rows[0][0]) if rows else 0
+
+    async def ids(self, space: str) -> AsyncIterator[str]:
+        """See `ExternalIndex.ids`. Raises BackendUnavailable when a rebuild takes the graph away on the way."""
+        graph = self._address.graph(await self._generation(), space)
+        try:
+            [[last]] = await self._server.read(graph, LAST)
+        except NoGraph:
+            return
+        for first in range(0, (last or 0) + 1, NODES_PER_PAGE):
+            try:
+                rows = await self._server.read(graph, IDS, first=first, end=first + NODES_PER_PAGE)
+            except NoGraph:
+                raise BackendUnavailable(
+                    f"{self._address} was rebuilt meanwhile; try again.", backend=BACKEND
+                ) from None
+            for [key] in rows:
+                yield name_of(key)
+
+    async def spaces(self) -> Sequence[str]:
+        """See `ExternalIndex.spaces`. A graph stays when its last memory goes, so each is asked."""
+        generation = await self._generation()
+        names = [space async for number, space in self._graphs() if number == generation]
+        return [space for space in sorted(names) if await self.count(space)]
+
+    async def shadow(self) -> FalkorIndex:
+        """See `ExternalIndex.shadow`. One that is never published goes when a later one is."""
+        shadow = copy(self)
+        shadow._shadow = int(await self._server.command("INCR", self._address.begun))
+        return shadow
+
+    async def publish(self, shadow: ExternalIndex) -> None:
+        """See `ExternalIndex.publish`. Raises BackendError if a rebuild that began later was published already."""
+        if not isinstance(shadow, FalkorIndex) or shadow._shadow is None:
+            raise TypeError("only a shadow of this index can be published")
+        keys = (self._address.begun, self._address.current)
+        done = await self._server.command("EVAL", SWITCH, len(keys), *keys, shadow._shadow)
+        if done in _REFUSED:
+            raise BackendError(_REFUSED[done].format(address=self._address), backend=BACKEND)
+        async for generation, space in self._graphs():
+            if generation < shadow._shadow:
+                await self._drop(self._address.graph(generation, space))
+
+    async def _generation(self) -> int:
+        """Which generation to read and write."""
+        return (
+            self._shadow
+            if self._shadow is not None
+            else int(await self._server.command("GET", self._address.current) or 0)
+        )
+
+    async def _reading(self, space: str, read: Callable[[str], Awaitable[Found]]) -> Found | None:
+        """What is found in the graph of a space; None: it has none. A reader whose graph was taken away by a rebuild
+        starts anew in the one that replaced it.
+        """
+        while True:
+            generation = await self._generation()
+            try:
+                return await read(self._address.graph(generation, space))
+            except NoGraph:
+                if await self._generation() == generation:
+                    return None
+
+    async def _graphs(self) -> AsyncIterator[tuple[int, str]]:
+        """Generation and space of every graph of this index."""
+        async for name in self._server.graphs(f"{self._address.prefix}:*"):
+            if found := self._address.graph_name(name):
+                yield found
+
+    async def _drop(self, graph: str) -> None:
+        with suppress(NoGraph):
+            await self._server.command("GRAPH.DELETE", graph)
+
+
+def _node(change: Change) -> dict[str, Any]:
+    """A memory and the links that begin at it, as the query takes them."""
+    return {"id": key_of(change.id), "links": _links(change.edges)}
+
+
+def _links(edges: Iterable[Edge]) -> list[tuple[str, str, float]]:
+    """Target, relation and strength of each link; of one that is given twice, the last. Below the smallest normal
+    number there is none for FalkorDB: it takes the number after one for an overflow.
+    """
+    strengths = {(key_of(edge.target), edge.relation): max(float(edge.strength), sys.float_info.min) for edge in edges}
+    return [(target, relation, strength) for (target, relation), strength in strengths.items()]
