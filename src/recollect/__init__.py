@@ -10,6 +10,7 @@ Invoice 12345 was paid on 3 May
 """
 
 from recollect.client import AsyncRecollect, AsyncSpace, Recollect, Space
+from recollect.engine.copying import Copied, CopiedSpace, CopyProgress
 from recollect.engine.doctor import Check, Diagnosis
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import BrokenLine, Imported
@@ -59,6 +60,9 @@ __all__ = [
     "Check",
     "ConfigError",
     "Contribution",
+    "Copied",
+    "CopiedSpace",
+    "CopyProgress",
     "Diagnosis",
     "Diversity",
     "Draft",

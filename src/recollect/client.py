@@ -20,6 +20,8 @@ from recollect.engine import copying
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, examine
 from recollect.engine.engine import Engine
+from recollect.engine.guarded import GuardedEmbedder
+from recollect.engine.guards import Guards
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
 from recollect.errors import ConfigError, InvalidRequest
@@ -62,13 +64,14 @@ class AsyncRecollect:
         self.url = self.settings.url
         if embedder is None or isinstance(embedder, str):
             embedder = configured(self.settings, named)
-        self._questions = QueryCache(embedder)
+        guards = Guards()
+        self._questions = QueryCache(GuardedEmbedder(embedder, guards.of("embedder", embedder.name)))
 
         async def question_vector(text: str, space: str) -> Vector:
             return await self._questions.embed_query(text, space=space)
 
         self._store = _store(self.settings, create=create)
-        self._engine = Engine(self._store, embedder, question_vector)
+        self._engine = Engine(self._store, embedder, question_vector, guards)
         self._own_embedder = embedder if embedder is not given else None
 
     async def __aenter__(self) -> Self:

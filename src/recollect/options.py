@@ -31,7 +31,8 @@ class RecallOptions(FilterOptions, total=False):
 
     `weights` maps lane or leg names to weights, `lanes` maps them to other settings of theirs; `expect` asks where a
     memory that should have been found was lost; `window` brings thread neighbours along; `vector` is the question's
-    vector where the caller has it already.
+    vector where the caller has it already; `renormalise` says whether the weight of lanes that did not answer goes to
+    the others.
     """
 
     recipe: str | Recipe
@@ -40,6 +41,7 @@ class RecallOptions(FilterOptions, total=False):
     weights: Mapping[str, float] | None
     lanes: Mapping[str, Mapping[str, Any]] | None
     fusion: Fusion | Mapping[str, Any] | None
+    renormalise: bool | None
     diversity: Diversity | Mapping[str, Any] | None
     min_score: float | None
     expect: str | None

@@ -19,6 +19,7 @@ from recollect.types import (
     Edge,
     Filter,
     Generation,
+    Leg,
     Memory,
     Page,
     Record,
@@ -279,7 +280,48 @@ class ExternalIndex(Protocol):
         """Answer from `shadow` from now on, for every process, and let go of what was there before."""
 
 
-class Store(Records, WordIndex, VectorIndex, GraphIndex, Protocol):
+class Entry(NamedTuple):
+    """A memory that an external index has still to look at, whatever became of it; the number stands for its last
+    change.
+    """
+
+    space: str
+    id: str
+    number: int
+
+
+class Lag(NamedTuple):
+    """How many memories an index has still to look at, and since when the first of them waits."""
+
+    waiting: int
+    since: datetime | None
+
+
+class Outbox(Protocol):
+    """What external indexes have still to be told: noted in the transaction of each change itself."""
+
+    async def feed(self, index: str, leg: Leg) -> None:
+        """Note every change for this index from now on, by whichever process; the first time everything there is."""
+
+    async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
+        """Let an index look at these ids again, or, where no space is named, at everything there is."""
+
+    async def waiting(self, index: str, *, limit: int) -> Sequence[Entry]:
+        """Those that have waited longest, of all spaces, in their order."""
+
+    async def delivered(self, index: str, entries: Sequence[Entry]) -> None:
+        """Take entries out; one whose memory has changed since it was read stays, under another number."""
+
+    async def lag(self, index: str) -> Lag: ...
+
+    async def lease(self, index: str, holder: str, seconds: float) -> bool:
+        """Whether this holder alone may feed the index for so long. Asking again in time prolongs it."""
+
+    async def release(self, index: str, holder: str) -> None:
+        """Let others feed the index."""
+
+
+class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Protocol):
     """A source of truth that can also search."""
 
     @property

@@ -80,7 +80,7 @@ DiversityMethod: TypeAlias = Literal["none", "near_copies", "mmr"]
 class Fusion:
     """How rankings become one. `k` is RRF's constant; `digits` rounds the fused score, as one seed does.
 
-    `renormalise` divides the weights by what the answering lanes have together.
+    `renormalise` gives the weight of lanes that did not answer to the others, in their proportion.
     """
 
     method: FusionMethod = "calibrated"
@@ -176,7 +176,7 @@ def _balanced() -> Recipe:
             Lane("graph", "graph", weight=0.1, depth=1),
         ),
         diversity=Diversity("near_copies"),
-        fusion=Fusion("calibrated"),
+        fusion=Fusion("calibrated", renormalise=True),
     )
 
 

@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
+from recollect.engine.guards import Skipped
 from recollect.engine.lanes import run_lanes
-from recollect.errors import BackendUnavailable
+from recollect.errors import BackendTimeout, BackendUnavailable
 from recollect.legs.question import Question
 from recollect.recipes import Lane, Recipe
 from recollect.types import Filter, Ranking, Scored
+from tests.engine.faulty import until
 
 
 class FakeLeg:
@@ -19,6 +21,8 @@ class FakeLeg:
     def __init__(self) -> None:
         self.running = 0
         self.most = 0
+        self.released = asyncio.Event()
+        self.stopped = 0
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         self.running += 1
@@ -27,11 +31,25 @@ class FakeLeg:
         self.running -= 1
         if lane.name == "slow":
             await asyncio.Event().wait()
+        if lane.name == "stubborn":
+            await self.heedless()
+        if lane.name == "given up":
+            raise Skipped("the engine failed 5 times", backend="fake")
         if lane.name == "down":
             raise BackendUnavailable("the engine is away", backend="fake")
         if lane.name == "buggy":
             raise KeyError("surprise")
         return Ranking(lane.name, () if lane.name == "empty" else (Scored("a", 1.0),))
+
+    async def heedless(self) -> None:
+        """Goes on although it is cancelled, and fails when it is too late to matter."""
+        while not self.released.is_set():
+            try:
+                await self.released.wait()
+            except asyncio.CancelledError:
+                continue
+        self.stopped += 1
+        raise RuntimeError("nobody cares")
 
 
 def question() -> Question:
@@ -49,13 +67,14 @@ async def run(*names: str, weight: float = 1.0) -> dict[str, tuple[str, str, int
 
 async def test_each_lane_is_reported_as_it_fared() -> None:
     """Late, failed, broken and empty lanes each get their own line; the good one answers."""
-    reports = await run("good", "slow", "down", "buggy", "empty")
+    reports = await run("good", "slow", "down", "buggy", "empty", "given up")
     assert reports == {
         "good": ("ok", "", 1),
         "slow": ("late", "no answer within 0.2 s", 0),
         "down": ("failed", "the engine is away", 0),
         "buggy": ("failed", "KeyError: 'surprise'", 0),
         "empty": ("ok", "", 0),
+        "given up": ("skipped", "the engine failed 5 times", 0),
     }
 
 
@@ -93,3 +112,66 @@ async def test_what_lanes_share_is_made_once_and_survives_one_of_them() -> None:
         await impatient()
     assert await patient == 7
     assert made == 1
+
+
+async def test_a_lane_that_cannot_be_stopped_does_not_hold_up_the_answer() -> None:
+    """It is late like another, and ends on its own."""
+    leg = FakeLeg()
+    lanes = (Lane("stubborn", "vector", deadline=0.05), Lane("good", "vector"))
+    answered = await run_lanes(Recipe("test", lanes), question(), {"vector": leg})
+    assert [report.status for report, _ in answered] == ["late", "ok"]
+    assert leg.stopped == 0
+    leg.released.set()
+    await until(lambda: leg.stopped == 1)
+
+
+async def test_shared_work_that_cannot_be_stopped_does_not_hold_up_the_end() -> None:
+    """The question lets go of it."""
+    leg, asked = FakeLeg(), question()
+    with pytest.raises(BackendTimeout, match=r"the embedder gave no answer within 0\.01 s"):
+        await asked.once("x", leg.heedless, "the embedder", within=0.01)
+    asked.close()
+    assert leg.stopped == 0
+    leg.released.set()
+    await until(lambda: leg.stopped == 1)
+
+
+async def test_a_caller_who_leaves_stops_the_lanes() -> None:
+    """Cancelling a recall is not held up by a lane that will not stop."""
+    leg = FakeLeg()
+    lanes = (Lane("stubborn", "vector", deadline=30), Lane("slow", "vector", deadline=30))
+    asked = asyncio.create_task(run_lanes(Recipe("test", lanes), question(), {"vector": leg}))
+    await until(lambda: leg.most == 2 and not leg.running)
+    asked.cancel()
+    async with asyncio.timeout(10):
+        await asyncio.wait({asked})
+    assert asked.cancelled()
+    leg.released.set()
+
+
+async def test_lanes_wait_for_shared_work_as_long_as_their_own_deadlines_allow() -> None:
+    """One is late, another has its answer from the same work."""
+    asked, release = question(), asyncio.Event()
+
+    async def make() -> int:
+        await release.wait()
+        return 7
+
+    with pytest.raises(BackendTimeout):
+        await asked.once("x", make, "it", within=0.01)
+    patient = asyncio.create_task(asked.once("x", make, "it", within=30))
+    release.set()
+    assert await patient == 7
+
+
+async def test_what_has_ended_is_told_from_half_of_the_deadline_on() -> None:
+    """At that time, and again whenever another lane ends; nothing is told while lanes are quick."""
+    told: list[list[str]] = []
+    lanes = (Lane("good", "vector", deadline=1), Lane("slow", "vector", deadline=1))
+    legs = {"vector": FakeLeg()}
+    await run_lanes(
+        Recipe("quick", (Lane("good", "vector", deadline=30),)), question(), legs, lambda _: told.append([])
+    )
+    assert told == []
+    await run_lanes(Recipe("slow", lanes), question(), legs, lambda ended: told.append([r.lane for r, _ in ended]))
+    assert told == [["good"], ["good", "slow"]]

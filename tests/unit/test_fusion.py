@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ranking.fusion import calibrated, fuse, keep_exact, rrf, weighted
+from recollect.ranking.fusion import calibrated, fuse, keep_exact, renormalised, rrf, weighted
 from recollect.ranking.normalise import by_max
-from recollect.recipes import Fusion, Lane
+from recollect.recipes import Fusion, FusionMethod, Lane
 from recollect.types import Background, Fused, Ranking, Scored
 
 
@@ -175,7 +175,6 @@ def test_fuse_does_what_the_recipe_says() -> None:
     plain = [(Lane("keyword", "keyword"), words), (Lane("vector", "vector"), meaning)]
     assert scores(fuse(Fusion("rrf", digits=4), plain)) == {"y": round(1 / 62 + 1 / 61, 4), "x": 0.0164}
     assert scores(fuse(Fusion("min_max"), lanes)) == {"x": 0.3, "y": 0.6}
-    assert scores(fuse(Fusion("min_max", renormalise=True), lanes)) == pytest.approx({"x": 1 / 3, "y": 2 / 3})
     known = [
         (plain[0][0], replace(words, background=Background(0.0, 2.0, 1000))),
         (plain[1][0], replace(meaning, background=Background(0.5, 0.1, 1000))),
@@ -184,3 +183,36 @@ def test_fuse_does_what_the_recipe_says() -> None:
         "y": pytest.approx((1 + 8) / log(1000)),
         "x": pytest.approx(2 / log(1000)),
     }
+
+
+@pytest.mark.parametrize("method", ["rrf", "min_max", "calibrated"])
+def test_the_weight_of_a_missing_lane_goes_to_the_others(method: FusionMethod) -> None:
+    """In their proportion, so that scores keep their scale; unless the recipe leaves it out. With no lane missing
+    nothing changes, to the last digit.
+    """
+    words, meaning = ranking("keyword", ("x", 4.0), ("y", 2.0)), ranking("vector", ("y", 0.9))
+    keyword, vector = Lane("keyword", "keyword", weight=0.3), Lane("vector", "vector", weight=0.6)
+    graph, unwanted = Lane("graph", "graph", weight=0.1), Lane("unwanted", "vector", weight=0)
+    plain, renormalising = Fusion(method), Fusion(method, renormalise=True)
+    all_there = [(keyword, words), (vector, meaning), (unwanted, None)]
+    assert fuse(renormalising, all_there) == fuse(plain, all_there)
+    one_missing = [*all_there, (graph, None)]
+    as_it_is = scores(fuse(plain, one_missing))
+    assert as_it_is == scores(fuse(plain, all_there))
+    assert scores(fuse(renormalising, one_missing)) == pytest.approx({id: s / 0.9 for id, s in as_it_is.items()})
+    only_words = [(keyword, words), (vector, None), (graph, None)]
+    assert scores(fuse(renormalising, only_words)) == scores(fuse(plain, [(replace(keyword, weight=1.0), words)]))
+
+
+def test_nothing_answered_is_nothing_fused() -> None:
+    """Also where weights are renormalised."""
+    assert fuse(Fusion(renormalise=True), [(Lane("keyword", "keyword"), None)]) == []
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=5), st.floats(0, 10))
+def test_renormalised_weights_keep_their_sum_and_their_proportion(weights: list[float], absent: float) -> None:
+    """What is given to each is its share."""
+    total = sum(weights) + absent
+    shared = renormalised(weights, total)
+    assert sum(shared) == pytest.approx(total)
+    assert [w / shared[0] for w in shared] == pytest.approx([w / weights[0] for w in weights])

@@ -13,7 +13,8 @@ from recollect.types import Edge
 THERE = "there"
 IDS = ["a", "b"]
 EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
-WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation", "bulk", "remarks"}
+OUTBOX = {"feed", "waiting", "delivered", "lag", "lease", "release"}
+WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation", "bulk", "remarks", *OUTBOX}
 """What concerns the whole store."""
 
 
@@ -52,6 +53,7 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),
     "walk": (lambda store: store.walk(THERE, ["a"], ALL, depth=3, limit=10), []),
     "edges": (_edges, []),
+    "enter": (lambda store: store.enter("index", THERE, IDS), None),
     "add": (lambda store: _added(store), (True, 0, [])),
 }
 """Every call of a store, made from another space with the ids of this one, and what it must come to. `add` comes last:

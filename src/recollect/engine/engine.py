@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 from recollect.engine import transfer
 from recollect.engine.drafts import check_changes
 from recollect.engine.embedding import Embedding
-from recollect.engine.lanes import LegSearch
+from recollect.engine.guarded import Engines
+from recollect.engine.guards import Guards
 from recollect.engine.query import check_settings, parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.upkeep import HitCounter, Upkeep
 from recollect.errors import InvalidRequest, NotFound
-from recollect.legs.graph import GraphLeg
-from recollect.legs.keyword import KeywordLeg
 from recollect.legs.question import Question
-from recollect.legs.vector import VectorLeg
 from recollect.limits import check_name, check_number, check_strength, check_vector
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import Embedder, Store
@@ -40,6 +38,7 @@ class Engine:
         store: Store,
         embedder: Embedder,
         question_vector: Callable[[str, str], Awaitable[Vector]],
+        guards: Guards | None = None,
     ) -> None:
         self.store = store
         self.embedding = Embedding(embedder, store)
@@ -47,12 +46,9 @@ class Engine:
         self._rememberer = Rememberer(store, store, self.embedding)
         self._upkeep = Upkeep(store, store, self.embedding)
         self._hits = HitCounter(store)
-        legs: dict[str, LegSearch] = {
-            "vector": VectorLeg(store, store),
-            "keyword": KeywordLeg(store),
-            "graph": GraphLeg(store),
-        }
-        self._recaller = Recaller(store, store, legs)
+        self._guards = guards or Guards()
+        self._engines = Engines(self._guards, store, store, store)
+        self._recaller = Recaller(store, self._engines.vectors, self._engines.legs(), self._guards)
 
     async def open(self) -> None:
         await self.store.open()
@@ -61,6 +57,7 @@ class Engine:
         """Finish what is under way. The store and the embedder are whoever's opened them to close."""
         await self._upkeep.close()
         await self._hits.close()
+        await self._guards.close()
 
     async def remember(self, space: str, draft: Draft) -> Remembered:
         self._upkeep.first_use(space)
@@ -98,7 +95,7 @@ class Engine:
         async def embed() -> Vector:
             return await self._question_vector(text, space) if vector is None else vector
 
-        question = Question(space, text, query.where, query.fanout, embed, self.store, self.store)
+        question = Question(space, text, query.where, query.fanout, embed, self._engines.vectors, self._engines.words)
         recall = await self._recaller.recall(query, question)
         self._hits.count(space, [hit.memory.id for hit in recall.hits])
         return recall

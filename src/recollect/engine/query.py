@@ -22,10 +22,11 @@ from recollect.limits import (
     check_text,
     check_time,
     check_weight,
+    check_words,
 )
 from recollect.options import FilterOptions, RecallOptions
-from recollect.ports import KeywordScore, Match, Words
-from recollect.recipes import DiversityMethod, Fanout, FusionMethod, Recipe, recipe
+from recollect.ports import KeywordScore, Match
+from recollect.recipes import DiversityMethod, Fanout, FusionMethod, Lane, Recipe, recipe
 from recollect.types import Filter, Leg
 
 FANOUT_MOST = 10_000
@@ -50,7 +51,10 @@ def parse_query(text: str, options: RecallOptions) -> Query:
     """Check everything a caller said about a recall, and fill in what the recipe says."""
     check_settings("recall", options, RecallOptions.__annotations__)
     check_text("the query", text, most_bytes=QUERY_BYTES)
-    how = _check_recipe(recipe(options.get("recipe", "balanced")).with_(**_overrides(options)))
+    how = recipe(options.get("recipe", "balanced")).with_(**_overrides(options))
+    if (renormalise := options.get("renormalise")) is not None:
+        how = how.with_(fusion={"renormalise": renormalise})
+    how = _check_recipe(how)
     limit = how.limit.apply(options.get("limit"))
     expect = options.get("expect")
     return Query(
@@ -117,6 +121,8 @@ def _check_recipe(how: Recipe) -> Recipe:
     """What a caller may have said about a recipe; the built-in ones pass."""
     check_choice("fusion method", how.fusion.method, get_args(FusionMethod))
     check_number("k of the fusion", how.fusion.k, 0, 10_000)
+    if not isinstance(how.fusion.renormalise, bool):
+        raise InvalidRequest(f"renormalise must be True or False, not {how.fusion.renormalise!r:.80}")
     check_choice("diversity method", how.diversity.method, get_args(DiversityMethod))
     check_number("balance of the diversity", how.diversity.balance, 0, 1)
     check_number("fanout", how.fanout.apply(how.limit.default), 1, FANOUT_MOST, whole=True)
@@ -124,11 +130,20 @@ def _check_recipe(how: Recipe) -> Recipe:
         check_characters(f"the name of lane {lane.name!r}", lane.name)
         check_choice(f"leg of lane {lane.name!r}", lane.leg, get_args(Leg))
         check_weight(lane.name, lane.weight)
-        check_choice(f"words of lane {lane.name!r}", lane.words, get_args(Words))
-        check_choice(f"match of lane {lane.name!r}", lane.match, get_args(Match))
-        check_choice(f"score of lane {lane.name!r}", lane.score, get_args(KeywordScore))
-        check_number(f"title_boost of lane {lane.name!r}", lane.title_boost, 0, 1e6)
+        _check_words(lane)
     return _check_lanes(how)
+
+
+def _check_words(lane: Lane) -> None:
+    check_words(f"words of lane {lane.name!r}", lane.words)
+    check_choice(f"match of lane {lane.name!r}", lane.match, get_args(Match))
+    check_choice(f"score of lane {lane.name!r}", lane.score, get_args(KeywordScore))
+    check_number(f"title_boost of lane {lane.name!r}", lane.title_boost, 0, 1e6)
+    if lane.match != "any" and (lane.words == "analyzed" or lane.score == "bm25"):
+        raise InvalidRequest(
+            f"lane {lane.name!r} matches {lane.match!r} with {lane.words!r} words and the score {lane.score!r}: that "
+            "takes words such as 'simple' or 'english', and the score 'ts_rank' or 'ts_rank_cd'"
+        )
 
 
 def _check_lanes(how: Recipe) -> Recipe:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.engine.expect import explain_absence
-from recollect.engine.lanes import LegSearch, run_lanes
+from recollect.engine.guarded import GuardedRows
+from recollect.engine.guards import Guards, in_words
+from recollect.engine.lanes import Answered, LegSearch, longest_deadline, run_lanes
 from recollect.engine.query import Query
-from recollect.errors import RecallFailed
+from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
+from recollect.legs.waiting import let_go, start, time_left, within
 from recollect.ports import Store, VectorIndex
 from recollect.ranking.diversity import mmr, near_copies
 from recollect.ranking.fusion import fuse
 from recollect.text.snippets import snippet
-from recollect.types import Filter, Fused, Hit, LaneReport, Memory, Ranking, Recall
+from recollect.types import Expectation, Filter, Fused, Hit, LaneReport, Memory, Ranking, Recall
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -27,70 +32,133 @@ SPARE = 5
 """Rows fetched beside the limit while filling an answer: some turn out forgotten or near-copies."""
 
 
+GRACE = 0.08
+"""Seconds beyond the deadline for reading what the lanes found, and as long again while the store answers anybody: one
+that is busy is waited for, one that is frozen is not.
+"""
+DIVERSITY_SHARE = 0.5
+"""How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What became of the fused list: the answer's memories in order, and what was passed over on the way."""
+    """What became of the fused list: the answer's memories in order, what was passed over on the way, and what could
+    not be had for it (in words).
+    """
 
     answer: list[tuple[Fused, Memory]]
     copies: frozenset[str] = frozenset()
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer's hits, what could not be had for them, and where the expected memory went."""
+
+    hits: tuple[Hit, ...]
+    lost: str = ""
+    expected: Expectation | None = None
+
+
+class Finding:
+    """The way from rankings to hits. When lanes are slow it is gone ahead for those that have answered so far: if the
+    others turn out late the answer is there, and its caller is not kept waiting beyond the deadline.
+    """
+
+    def __init__(self, find: Callable[[Mapping[str, Ranking]], Coroutine[Any, Any, Found]], deadline: float) -> None:
+        self._find = find
+        self._deadline = deadline
+        self._lanes: Set[str] = frozenset()
+        self._ahead: asyncio.Task[Found] | None = None
+
+    def begin(self, answered: Sequence[Answered]) -> None:
+        rankings = rankings_of(answered)
+        if rankings.keys() != self._lanes:
+            self.close()
+            self._lanes = rankings.keys()
+            self._ahead = start(self._deadline / 2, self._find(rankings))
+
+    async def of(self, rankings: Mapping[str, Ranking]) -> Found:
+        if self._ahead is not None and self._lanes == rankings.keys():
+            with suppress(BackendUnavailable):  # it may have come back since
+                return await self._ahead
+        return await self._find(rankings)
+
+    def close(self) -> None:
+        if self._ahead is not None:
+            let_go(self._ahead)
 
 
 class Recaller:
     """Runs any recipe over a store and its legs."""
 
-    def __init__(self, store: Store, vectors: VectorIndex, legs: Mapping[str, LegSearch]) -> None:
+    def __init__(
+        self, store: Store, vectors: VectorIndex, legs: Mapping[str, LegSearch], guards: Guards | None = None
+    ) -> None:
         self._store = store
         self._vectors = vectors
         self._legs = legs
+        self._guard = (guards or Guards()).of_rows(store.name)
+        self._rows = GuardedRows(store, self._guard)
 
     async def recall(self, query: Query, question: Question) -> Recall:
-        started = time.perf_counter()
-        answered = await run_lanes(query.recipe, question, self._legs)
+        finding = Finding(partial(self._find, query, question), longest_deadline(query.recipe))
+        try:
+            answered = await run_lanes(query.recipe, question, self._legs, finding.begin)
+            return await self._answer(query, question, answered, finding)
+        finally:
+            finding.close()
+
+    async def _answer(self, query: Query, question: Question, answered: Sequence[Answered], finding: Finding) -> Recall:
         reports = tuple(report for report, _ in answered)
-        rankings = {report.lane: ranking for report, ranking in answered if ranking is not None}
-        if not rankings and any(report.status != "skipped" for report in reports):
-            return self._all_failed(query, reports, started)
-        fused = good_enough(self._fuse(query, rankings), query.recipe.min_score)
-        chosen = await self._choose(query, question, fused, rankings)
-        hits = await self._hits(query, question, chosen.answer)
-        expected = None
-        if query.expect is not None:
-            candidates = self._fuse(query, rankings)
-            expected = await explain_absence(self._store, question, query, candidates, chosen.copies, hits)
+        rankings = rankings_of(answered)
+        if not rankings:
+            reasons = "; ".join(f"{r.lane}: {r.reason}" for r in missing(query, reports))
+            return nothing(query, question, reports, f"every lane of the recall failed ({reasons})")
+        try:
+            found = await within(patience(query, question), finding.of(rankings), self._more)
+        except (BackendUnavailable, TimeoutError) as error:
+            reason = f"what the lanes found could not be read from {self._store.name}: {in_words(error)}"
+            return nothing(query, question, reports, reason)
         return Recall(
-            hits=hits,
-            degraded=any(report.status in ("late", "failed") for report in reports),
-            lanes=reports,
-            took=(time.perf_counter() - started) * 1000,
+            hits=found.hits,
+            degraded=bool(missing(query, reports) or found.lost),
+            lanes=noted(reports, found.lost),
+            took=took(question),
             query=query.text,
             recipe=query.recipe.name,
-            expected=expected,
+            expected=found.expected,
         )
 
-    def _all_failed(self, query: Query, reports: tuple[LaneReport, ...], started: float) -> Recall:
-        if query.recipe.all_failed == "raise":
-            reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.status != "skipped")
-            raise RecallFailed(f"every lane of the recall failed ({reasons})", lanes=reports)
-        took = (time.perf_counter() - started) * 1000
-        return Recall((), True, reports, took, query.text, query.recipe.name)
+    def _more(self) -> float:
+        return GRACE if self._guard.quiet() < GRACE else 0.0
+
+    async def _find(self, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
+        candidates = self._fuse(query, rankings)
+        fused = good_enough(candidates, query.recipe.min_score)
+        chosen = await self._choose(query, question, fused, rankings)
+        hits = await self._hits(query, question, chosen.answer)
+        if query.expect is None:
+            return Found(hits, chosen.lost)
+        expected = await explain_absence(self._store, question, query, candidates, chosen.copies, hits)
+        return Found(hits, chosen.lost, expected)
 
     def _fuse(self, query: Query, rankings: Mapping[str, Ranking]) -> list[Fused]:
-        lanes = [lane for lane in query.recipe.lanes if lane.name in rankings]
-        return fuse(query.recipe.fusion, [(lane, rankings[lane.name]) for lane in lanes])
+        return fuse(query.recipe.fusion, [(lane, rankings.get(lane.name)) for lane in query.recipe.lanes])
 
     async def _choose(
         self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
     ) -> Chosen:
         method = query.recipe.diversity.method
         if method == "mmr" and len(fused) > query.limit:
-            pool = await self._rows(question, fused)
-            order = await self._by_mmr(query, question, [f for f, _ in pool], rankings)
-            return Chosen([pool[i] for i in order])
+            pool = await self._visible(question, fused)
+            order, lost = await self._by_mmr(query, question, [f for f, _ in pool], rankings)
+            return Chosen([pool[i] for i in order], lost=lost)
         rows: list[tuple[Fused, Memory]] = []
         kept: Sequence[int] = ()
         copies: Sequence[int] = ()
-        for start in range(0, len(fused), query.limit + SPARE):
-            rows += await self._rows(question, fused[start : start + query.limit + SPARE])
+        for place in range(0, len(fused), query.limit + SPARE):
+            rows += await self._visible(question, fused[place : place + query.limit + SPARE])
             kept = range(min(len(rows), query.limit))
             if method == "near_copies":
                 kept, copies = near_copies([memory.text for _, memory in rows], count=query.limit)
@@ -99,31 +167,36 @@ class Recaller:
         answer = [*kept, *copies][: query.limit]  # where there are too few others, a near-copy is better than nothing
         return Chosen([rows[i] for i in answer], frozenset(rows[i][0].id for i in copies if i not in answer))
 
-    async def _rows(self, question: Question, fused: Sequence[Fused]) -> list[tuple[Fused, Memory]]:
+    async def _visible(self, question: Question, fused: Sequence[Fused]) -> list[tuple[Fused, Memory]]:
         """The memories behind fused ids; those forgotten, superseded or expired since the lanes looked drop out."""
-        found = await self._store.get(question.space, [f.id for f in fused])
+        found = await self._rows.get(question.space, [f.id for f in fused])
         where = question.where
         return [(f, found[f.id]) for f in fused if f.id in found and still_visible(found[f.id], where)]
 
     async def _by_mmr(
         self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
-    ) -> list[int]:
-        """Relevance is the cosine with the question, or the fused score where no vector lane answered."""
-        by_meaning = any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes)
-        vectors = await self._vectors.vectors(question.space, [f.id for f in fused]) if by_meaning else {}
-        wanted = await question.vector() if by_meaning else None
+    ) -> tuple[list[int], str]:
+        """Relevance is the cosine with the question, or the fused score where no vector lane answered, or where the
+        vectors cannot be had (why not, in words).
+        """
+        lost = ""
+        wanted: Vector | None = None
+        vectors: Mapping[str, Vector] = {}
+        if any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes):
+            reading = self._vectors.vectors(question.space, [f.id for f in fused])
+            try:
+                vectors = await within(DIVERSITY_SHARE * time_left(), reading)
+                wanted = await question.vector()
+            except (BackendUnavailable, TimeoutError) as error:
+                lost = f"not diversified, for its vectors could not be read: {in_words(error)}"
 
         def cosine(one: Vector | None, other: Vector | None) -> float:
             return float(one @ other) if one is not None and other is not None else 0.0
 
         own = [vectors.get(f.id) for f in fused]
         relevance = [f.score if wanted is None else cosine(wanted, v) for f, v in zip(fused, own, strict=True)]
-        return mmr(
-            relevance,
-            lambda a, b: cosine(own[a], own[b]),
-            balance=query.recipe.diversity.balance,
-            count=query.limit,
-        )
+        balance, count = query.recipe.diversity.balance, query.limit
+        return mmr(relevance, lambda a, b: cosine(own[a], own[b]), balance=balance, count=count), lost
 
     async def _hits(self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]) -> tuple[Hit, ...]:
         terms = frozenset(term.term for term in question.words.terms)
@@ -131,11 +204,44 @@ class Recaller:
         hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
         if not query.window or not hits:
             return tuple(hits)
-        beside = await self._store.beside(question.space, [hit.memory.id for hit in hits], query.window)
+        beside = await self._rows.beside(question.space, [hit.memory.id for hit in hits], query.window)
         wanted = [id for b in beside.values() for id in (*b.before, *b.after)]
-        seen = await self._store.visible(question.space, wanted, company(question.where))
-        rows = await self._store.get(question.space, list(seen))
+        seen = await self._rows.visible(question.space, wanted, company(question.where))
+        rows = await self._rows.get(question.space, list(seen))
         return tuple(_with_window(hit, beside.get(hit.memory.id), rows) for hit in hits)
+
+
+def rankings_of(answered: Sequence[Answered]) -> dict[str, Ranking]:
+    """What the lanes found that answered, by lane."""
+    return {report.lane: ranking for report, ranking in answered if ranking is not None}
+
+
+def missing(query: Query, reports: Sequence[LaneReport]) -> list[LaneReport]:
+    """The lanes that were wanted and did not answer."""
+    wanted = {lane.name for lane in query.recipe.lanes if lane.weight > 0}
+    return [report for report in reports if report.lane in wanted and report.status != "ok"]
+
+
+def noted(reports: tuple[LaneReport, ...], lost: str) -> tuple[LaneReport, ...]:
+    """The reports, with what the vector lanes owed to the answer after they had searched."""
+    return tuple(replace(r, reason=lost) if lost and r.leg == "vector" and r.status == "ok" else r for r in reports)
+
+
+def patience(query: Query, question: Question) -> float:
+    """Seconds for reading what the lanes found: what is left of the longest deadline, and then a little."""
+    return max(longest_deadline(query.recipe) - took(question) / 1000, GRACE)
+
+
+def nothing(query: Query, question: Question, reports: tuple[LaneReport, ...], why: str) -> Recall:
+    """No answer: an error, or an empty answer where the recipe says so."""
+    if query.recipe.all_failed == "raise":
+        raise RecallFailed(why, lanes=reports)
+    return Recall((), True, reports, took(question), query.text, query.recipe.name)
+
+
+def took(question: Question) -> float:
+    """Milliseconds since the question was asked."""
+    return (time.monotonic() - question.started) * 1000
 
 
 def _with_window(hit: Hit, beside: tuple[tuple[str, ...], tuple[str, ...]] | None, rows: Mapping[str, Memory]) -> Hit:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from recollect.errors import BackendTimeout
+from recollect.legs.waiting import let_go, start
 from recollect.ports import VectorHits, VectorIndex, WordIndex, WordSearch
 from recollect.text.query import QueryWords, parse_query
 from recollect.types import Filter, Scored
@@ -30,27 +34,31 @@ class Question:
     embed: Callable[[], Awaitable[Vector]]
     vector_index: VectorIndex
     word_index: WordIndex
+    started: float = field(default_factory=time.monotonic)
     _shared: dict[object, asyncio.Task[Any]] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> QueryWords:
         return parse_query(self.text)
 
-    async def vector(self) -> Vector:
+    async def vector(self, within: float = math.inf) -> Vector:
+        """The question's vector. Raises BackendTimeout when that takes longer, counted from the question's start."""
+
         async def embed() -> Vector:
             return await self.embed()
 
-        return await self.once("vector", embed)
+        return await self.once("vector", embed, "the embedder", within)
 
-    async def nearest(self, where: Filter, ef_search: int | None = None) -> VectorHits:
+    async def nearest(self, where: Filter, ef_search: int | None = None, within: float = math.inf) -> VectorHits:
         """The nearest memories by plain vectors; lanes that look in the same place share one search."""
+        vector = await self.vector(within)
 
         async def search() -> VectorHits:
             return await self.vector_index.search_vectors(
-                self.space, await self.vector(), where, limit=self.fanout, ef_search=ef_search
+                self.space, vector, where, limit=self.fanout, ef_search=ef_search
             )
 
-        return await self.once(("nearest", where, ef_search), search)
+        return await self.once(("nearest", where, ef_search), search, "the vector index", within)
 
     async def wordiest(self, where: Filter, *, limit: int) -> Sequence[Scored]:
         """The memories that hold most of the question's words."""
@@ -67,23 +75,26 @@ class Question:
             where = replace(where, kinds=wanted or NO_KIND)
         return where
 
-    async def once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def once(
+        self, key: object, work: Callable[[], Coroutine[Any, Any, T]], what: str = "it", within: float = math.inf
+    ) -> T:
         """What `work` gives, done once per question even when several lanes want it; one that gives up (its
-        deadline) does not take it away from the others.
+        deadline) does not take it away from the others. `what` is asked, for the message when that takes too long.
         """
+        left = max(0.0, self.started + within - time.monotonic())
         if key not in self._shared:
-            self._shared[key] = asyncio.create_task(work())
+            self._shared[key] = start(left, work())
         task: asyncio.Task[T] = self._shared[key]
-        return await asyncio.shield(task)
+        await asyncio.wait({task}, timeout=None if math.isinf(left) else left)
+        if not task.done():
+            raise BackendTimeout(f"{what} gave no answer within {within:g} s", backend=what)
+        return task.result()
 
     def close(self) -> None:
-        """Drop work that no lane waits for any more."""
+        """Let go of work that no lane waits for any more."""
         for task in self._shared.values():
-            if task.done():
-                task.cancelled() or task.exception()  # retrieved, so that asyncio does not report it as forgotten
-            else:
-                task.cancel()
+            let_go(task)
 
 
-NO_KIND = ("\x00",)
-"""Matches nothing: the caller's kinds and the lane's have none in common (a kind never holds a NUL)."""
+NO_KIND = ("",)
+"""Matches nothing: the caller's kinds and the lane's have none in common (a kind is never empty)."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from recollect.legs.question import Question
-from recollect.ports import Beside, Records, VectorIndex
+from recollect.ports import Beside, VectorIndex
 from recollect.recipes import Lane
-from recollect.types import Ranking, Scored
+from recollect.types import Filter, Ranking, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -19,13 +19,21 @@ BLEND = (0.3, 0.15)
 """What the neighbours at distance 1 and 2 add to a memory's own vector."""
 
 
+class Threads(Protocol):
+    """What the leg needs of a store: what stands beside a memory, and which of that may be seen."""
+
+    async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]: ...
+
+    async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]: ...
+
+
 class VectorLeg:
-    def __init__(self, index: VectorIndex, records: Records) -> None:
+    def __init__(self, index: VectorIndex, threads: Threads) -> None:
         self._index = index
-        self._records = records
+        self._threads = threads
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
-        found = await question.nearest(question.filter_of(lane), lane.ef_search)
+        found = await question.nearest(question.filter_of(lane), lane.ef_search, within=lane.deadline)
         hits = found.hits
         threaded = [hit.id for hit in hits if found.threaded is None or hit.id in found.threaded]
         if lane.context and threaded:
@@ -36,14 +44,14 @@ class VectorLeg:
         self, question: Question, lane: Lane, hits: Sequence[Scored], threaded: Sequence[str]
     ) -> Sequence[Scored]:
         """The hits and what stands beside them, each scored with its neighbours' vectors blended into its own."""
-        threads = await self._records.beside(question.space, threaded, 2 * REACH)
+        threads = await self._threads.beside(question.space, threaded, 2 * REACH)
         if not threads:
             return hits
         around = neighbourhoods(threads)
         found = {hit.id for hit in hits}
         beside = [id for id in around if id not in found]
         where = question.filter_of(lane)
-        candidates = found | await self._records.visible(question.space, beside, where)
+        candidates = found | await self._threads.visible(question.space, beside, where)
         wanted = candidates.intersection(around)
         needed = wanted.union(*(filter(None, around[id]) for id in wanted))
         vectors = await self._index.vectors(question.space, list(needed))

@@ -53,21 +53,30 @@ class FusionLike(Protocol):
     def renormalise(self) -> bool: ...
 
 
-def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking]]) -> list[Fused]:
-    """The rankings of a recipe's lanes, fused as the recipe says."""
-    rankings = [ranking for _, ranking in lanes]
-    weights = [lane.weight for lane, _ in lanes]
-    if fusion.renormalise and sum(weights) > 0:
-        weights = [weight / sum(weights) for weight in weights]
+def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -> list[Fused]:
+    """The rankings of a recipe's lanes, fused as the recipe says. No ranking: that lane did not answer."""
+    answered = [(lane, ranking) for lane, ranking in lanes if ranking is not None]
+    rankings = [ranking for _, ranking in answered]
+    weights = [lane.weight for lane, _ in answered]
+    if fusion.renormalise:
+        weights = renormalised(weights, fsum(lane.weight for lane, _ in lanes))
     if fusion.method == "rrf":
         fused = rrf(rankings, fusion.k, weights)
     elif fusion.method == "min_max":
         fused = weighted(rankings, weights)
     else:
-        fused = calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in lanes])
+        fused = calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in answered])
     if fusion.digits is None:
         return fused
     return [f._replace(score=round(f.score, fusion.digits)) for f in fused]
+
+
+def renormalised(weights: Sequence[float], total: float) -> list[float]:
+    """The weights of the lanes that answered, in their proportion, scaled to what all lanes weigh together. Scores then
+    mean the same with a lane missing (`min_score` holds), and nothing changes when none is.
+    """
+    present = fsum(weights)
+    return [weight * (total / present) for weight in weights] if present > 0 else list(weights)
 
 
 def rrf(rankings: Sequence[Ranking], k: int = 60, weights: Sequence[float] | None = None) -> list[Fused]:

@@ -11,14 +11,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from recollect.ports import Beside, Mark, Reached, VectorHits, WordHits, WordSearch
+from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
 from recollect.settings import PostgresSettings
-from recollect.stores.postgres import graph, records, text_indexes, vectors, word_scores, words, writes
+from recollect.stores.postgres import graph, outbox, records, text_indexes, vectors, word_scores, words, writes
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.rows import ensure_space, fetch, space_number
 from recollect.stores.postgres.vectors import VectorSearch
-from recollect.types import Edge, Filter, Generation, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.server import EmbeddedServer
@@ -255,6 +255,32 @@ class PostgresStore:
 
     async def _edges_after(self, space: str, last: graph.Key) -> Sequence[tuple[graph.Key, Edge]]:
         return await self._read(space, lambda db, number: graph.edges_after(db, number, last, EDGES_PER_READ))
+
+    # What external indexes have still to be told
+
+    async def feed(self, index: str, leg: Leg) -> None:
+        await self._connections.write(lambda db: outbox.feed(db, index, leg))
+
+    async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
+        if space is None:
+            await self._connections.write(lambda db: outbox.enter_all(db, index))
+        else:
+            await self._write(space, lambda db, number: outbox.enter(db, number, index, ids))
+
+    async def waiting(self, index: str, *, limit: int) -> Sequence[Entry]:
+        return await self._connections.read(lambda db: outbox.waiting(db, index, limit))
+
+    async def delivered(self, index: str, entries: Sequence[Entry]) -> None:
+        await self._connections.write(lambda db: outbox.delivered(db, index, entries))
+
+    async def lag(self, index: str) -> Lag:
+        return await self._connections.read(lambda db: outbox.lag(db, index))
+
+    async def lease(self, index: str, holder: str, seconds: float) -> bool:
+        return await self._connections.write(lambda db: outbox.lease(db, index, holder, seconds))
+
+    async def release(self, index: str, holder: str) -> None:
+        await self._connections.write(lambda db: outbox.release(db, index, holder))
 
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._number(space)

@@ -6,10 +6,10 @@ DROP POLICY IF EXISTS own_space ON {table};
 CREATE POLICY own_space ON {table} USING (space = nullif(current_setting('recollect.space', true), '')::integer)
 
 -- name: tables
--- Every table whose rows belong to a space.
+-- Every table whose rows belong to a space; but not the outbox, which holds ids alone and is read for all spaces at once.
 SELECT c.relname
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'space' AND NOT a.attisdropped
-WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname <> 'outbox'
 ORDER BY c.relname
 
 -- name: is_on

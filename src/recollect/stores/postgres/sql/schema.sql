@@ -132,3 +132,76 @@ CREATE TABLE edges (
 -- By strength from either end, and whole, so that a walk reads no more links of a hub than it follows.
 CREATE INDEX edges_by_source ON edges (space, source, strength, target, relation);
 CREATE INDEX edges_by_target ON edges (space, target, strength, source, relation);
+
+-- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
+CREATE TABLE indexes (
+    name       text PRIMARY KEY,
+    leg        text NOT NULL CHECK (leg IN ('vector', 'graph')),
+    holder     text,
+    held_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+
+-- Memories that an index has still to look at, whatever became of them. A number stands for one change and never comes
+-- back, for an entry is only taken out under the number that was delivered.
+CREATE SEQUENCE outbox_numbers AS bigint;
+
+CREATE TABLE outbox (
+    space      integer NOT NULL REFERENCES spaces (number),
+    index_name text NOT NULL REFERENCES indexes (name),
+    id         text COLLATE "C" NOT NULL,
+    number     bigint NOT NULL DEFAULT nextval('outbox_numbers'),
+    noted_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (space, index_name, id)
+);
+
+CREATE INDEX outbox_by_index ON outbox (index_name, number);
+
+-- Enter changed rows for the indexes of the legs that the trigger names. A vector index holds vectors, and beside them
+-- whatever a filter asks for; a graph index holds memories and links, each with the memory at which it begins.
+CREATE FUNCTION note_memories() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (space, index_name, id)
+    SELECT changed.space, i.name, changed.id FROM changed CROSS JOIN indexes AS i WHERE i.leg = ANY (TG_ARGV)
+    ON CONFLICT (space, index_name, id) DO UPDATE SET number = excluded.number, noted_at = excluded.noted_at;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION note_vectors() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (space, index_name, id)
+    SELECT m.space, i.name, m.id
+    FROM changed JOIN memories AS m ON m.space = changed.space AND m.row = changed.row CROSS JOIN indexes AS i
+    WHERE i.leg = 'vector'
+    ON CONFLICT (space, index_name, id) DO UPDATE SET number = excluded.number, noted_at = excluded.noted_at;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION note_links() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (space, index_name, id)
+    SELECT DISTINCT m.space, i.name, m.id
+    FROM changed JOIN memories AS m ON m.space = changed.space AND m.row = changed.source CROSS JOIN indexes AS i
+    WHERE i.leg = 'graph'
+    ON CONFLICT (space, index_name, id) DO UPDATE SET number = excluded.number, noted_at = excluded.noted_at;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER note_remembered AFTER INSERT ON memories REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_memories('graph');
+CREATE TRIGGER note_changed AFTER UPDATE ON memories REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_memories('vector');
+CREATE TRIGGER note_forgotten AFTER DELETE ON memories REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_memories('vector', 'graph');
+CREATE TRIGGER note_linked AFTER INSERT ON edges REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_links();
+CREATE TRIGGER note_link_changed AFTER UPDATE ON edges REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_links();
+CREATE TRIGGER note_unlinked AFTER DELETE ON edges REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_links();
+
+-- Until there is an index to be told, they cost nothing.
+ALTER TABLE memories DISABLE TRIGGER USER;
+ALTER TABLE edges DISABLE TRIGGER USER;

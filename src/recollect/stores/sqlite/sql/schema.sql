@@ -123,3 +123,71 @@ CREATE VIRTUAL TABLE words USING fts5 (
     content = '', contentless_delete = 1,
     tokenize = "ascii tokenchars '!#$%&''*+,-./:;<=>?@[\]^_`{|}~'"
 );
+
+-- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
+CREATE TABLE indexes (
+    name       TEXT PRIMARY KEY,
+    leg        TEXT NOT NULL CHECK (leg IN ('vector', 'graph')),
+    holder     TEXT,
+    held_until INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+-- Memories that an index has still to look at, whatever became of them. AUTOINCREMENT: a number stands for one change
+-- and must not come back, for an entry is only taken out under the number that was delivered.
+CREATE TABLE outbox (
+    number     INTEGER PRIMARY KEY AUTOINCREMENT,
+    space      INTEGER NOT NULL,
+    index_name TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    noted_at   INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    UNIQUE (space, index_name, id)
+) STRICT;
+
+CREATE INDEX outbox_by_index ON outbox (index_name, number);
+
+-- A vector index holds vectors, and beside them whatever a filter asks for.
+CREATE TRIGGER note_vector AFTER INSERT ON vectors BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT new.space, i.name, m.id FROM indexes AS i CROSS JOIN memories AS m
+    WHERE i.leg = 'vector' AND m.row = new.row;
+END;
+
+CREATE TRIGGER note_vector_gone AFTER DELETE ON vectors BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT old.space, i.name, m.id FROM indexes AS i CROSS JOIN memories AS m
+    WHERE i.leg = 'vector' AND m.row = old.row;
+END;
+
+CREATE TRIGGER note_changed
+AFTER UPDATE OF namespace, kind, tags, source, thread, occurred_at, expires_at, superseded_by, quality ON memories BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT new.space, i.name, new.id FROM indexes AS i WHERE i.leg = 'vector';
+END;
+
+-- A graph index holds memories and links; a link belongs to the memory at which it begins.
+CREATE TRIGGER note_remembered AFTER INSERT ON memories BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT new.space, i.name, new.id FROM indexes AS i WHERE i.leg = 'graph';
+END;
+
+CREATE TRIGGER note_link AFTER INSERT ON edges BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT new.space, i.name, m.id FROM indexes AS i CROSS JOIN memories AS m
+    WHERE i.leg = 'graph' AND m.row = new.source;
+END;
+
+CREATE TRIGGER note_link_changed AFTER UPDATE ON edges BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT new.space, i.name, m.id FROM indexes AS i CROSS JOIN memories AS m
+    WHERE i.leg = 'graph' AND m.row = new.source;
+END;
+
+CREATE TRIGGER note_link_gone AFTER DELETE ON edges BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id)
+    SELECT old.space, i.name, m.id FROM indexes AS i CROSS JOIN memories AS m
+    WHERE i.leg = 'graph' AND m.row = old.source;
+END;
+
+CREATE TRIGGER note_forgotten AFTER DELETE ON memories BEGIN
+    INSERT OR REPLACE INTO outbox (space, index_name, id) SELECT old.space, i.name, old.id FROM indexes AS i;
+END;

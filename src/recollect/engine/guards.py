@@ -1,0 +1,217 @@
+"""What stands before each engine that a recall asks: a circuit breaker, a bound on the calls under way, one more try
+where that is safe, and a time after which a call has failed.
+
+A slow engine costs its callers their deadline and no more, and takes nothing from the other engines: what cannot be
+stopped is bounded in number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from recollect.engine.breaker import FIRST_PAUSE, LONGEST_PAUSE, Breaker, Ticket
+from recollect.errors import (
+    BackendTimeout,
+    BackendUnavailable,
+    ConfigError,
+    EmbeddingMismatch,
+    InvalidRequest,
+    NotAllowed,
+    NotFound,
+    RecollectError,
+)
+from recollect.legs.waiting import Stopped, time_left
+
+T = TypeVar("T")
+
+ROOM = 32
+"""Calls under way on one engine, at most: 32 recalls at once do not wait for each other on a healthy one. It is more
+than an engine works on side by side on a few cores, so further calls lose nothing by waiting here instead of there.
+"""
+PATIENCE = (2.0, 30.0)
+"""Seconds after which a call has failed, at least and at most; in between, the deadline of whoever asks. So an engine
+that is known to be slow can be given more time, and a caller in a hurry cannot make an engine look broken which answers
+in time for the others. 2 s is what a lane has by default; 30 s bounds what a probe may take.
+"""
+AT_ONCE = 0.25
+"""A call that fails within so many seconds is tried once more: most often its connection was cut by a restart. One that
+fails later has had its chance, and used up its caller's time.
+"""
+CLOSING = 1.0
+"""Seconds that the end of a client waits for calls that do not heed being cancelled."""
+
+NOT_THE_ENGINES_FAULT = (ConfigError, EmbeddingMismatch, InvalidRequest, NotAllowed, NotFound, Stopped)
+"""What says nothing about an engine's health: the caller's mistakes, and a caller who has gone."""
+
+
+class Skipped(BackendUnavailable):
+    """The engine was not asked: it failed too often, and is left alone for a while."""
+
+
+def in_words(error: BaseException) -> str:
+    """What went wrong, for a report. Our own errors and timeouts are words already."""
+    spoken = isinstance(error, RecollectError | TimeoutError) and str(error)
+    return spoken or f"{type(error).__name__}: {error}"
+
+
+class Guard:
+    """Stands before one engine, for reads. `name` is what messages call it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        room: int = ROOM,
+        patience: tuple[float, float] = PATIENCE,
+        longest_pause: float = LONGEST_PAUSE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.patience = patience
+        self._breaker = Breaker(clock, longest_pause)
+        self._room = asyncio.Semaphore(room)
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._answered_at = float("-inf")
+
+    async def call(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` gives. Raises Skipped at once while the breaker is open, and BackendTimeout.
+
+        When it is time to try the engine again, this very call does it, beside the answer that goes out without it.
+        """
+        if self._breaker.is_open:
+            await self._probe(work)
+            raise self._skipped()
+        await self._room.acquire()
+        if self._breaker.is_open:  # since this call began to wait for room
+            self._room.release()
+            raise self._skipped()
+        return await self._begin(self._breaker.ticket(), work).answered()
+
+    def judge(self, ticket: Ticket, error: BaseException | None) -> None:
+        """Take note of how a call ended."""
+        if error is None:
+            self._answered_at = time.monotonic()
+            self._breaker.succeeded(ticket)
+        elif isinstance(error, NOT_THE_ENGINES_FAULT):
+            self._breaker.unknown(ticket)
+        else:
+            self._breaker.failed(ticket, in_words(error))
+
+    def quiet(self) -> float:
+        """Seconds since the engine last answered anybody."""
+        return time.monotonic() - self._answered_at
+
+    async def close(self) -> None:
+        """Stop what is under way."""
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=CLOSING)
+
+    async def _probe(self, work: Callable[[], Awaitable[T]]) -> None:
+        if not self._room.locked() and (ticket := self._breaker.probe()):
+            await self._room.acquire()  # which is there, so that this does not wait
+            self._begin(ticket, work).answer.cancel()
+
+    def _begin(self, ticket: Ticket, work: Callable[[], Awaitable[T]]) -> _Call[T]:
+        task = asyncio.create_task(_tried(work))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return _Call(self, ticket, task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        self._room.release()
+
+    def _skipped(self) -> Skipped:
+        return Skipped(f"{self.name} {self._breaker.why_open()}", backend=self.name)
+
+
+async def _tried(work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` gives, at the second try if the first failed at once; never after a timeout."""
+    started = time.monotonic()
+    try:
+        return await work()
+    except BackendUnavailable as error:
+        if isinstance(error, BackendTimeout) or time.monotonic() - started > AT_ONCE:
+            raise
+    return await work()
+
+
+class _Call(Generic[T]):
+    """One call under way: its answer, for whoever waits, and what it says of the engine, known at its end or when it
+    took too long. A caller who leaves at the deadline leaves it to that; one who leaves earlier has no more use for it.
+    """
+
+    def __init__(self, guard: Guard, ticket: Ticket, task: asyncio.Task[T]) -> None:
+        loop = asyncio.get_running_loop()
+        least, most = guard.patience
+        patience = min(max(least, time_left()), most)
+        self.answer: asyncio.Future[T] = loop.create_future()
+        self._guard = guard
+        self._ticket = ticket
+        self._task = task
+        self._concluded = False
+        self._timer = loop.call_later(patience, self._late, patience)
+        task.add_done_callback(self._ended)
+
+    async def answered(self) -> T:
+        try:
+            return await self.answer
+        except asyncio.CancelledError:
+            if time_left() > 0:
+                self._task.cancel()
+            raise
+
+    def _late(self, patience: float) -> None:
+        name = self._guard.name
+        self._conclude(BackendTimeout(f"{name} gave no answer within {patience:.2g} s", backend=name))
+        self._task.cancel()
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self._conclude(Stopped(f"a call to {self._guard.name} was stopped", backend=self._guard.name))
+        else:
+            self._conclude(task.exception())
+
+    def _conclude(self, error: BaseException | None) -> None:
+        """The first conclusion counts: an answer that comes after the call was late came too late."""
+        if self._concluded:
+            return
+        self._concluded = True
+        self._timer.cancel()
+        self._guard.judge(self._ticket, error)
+        if self.answer.done():  # whoever waited has gone
+            return
+        if error is None:
+            self.answer.set_result(self._task.result())
+        else:
+            self.answer.set_exception(error)
+
+
+class Guards:
+    """The guards of one client, one per leg and engine: an engine that answers two legs may fail in one of them."""
+
+    def __init__(self, make: Callable[..., Guard] = Guard) -> None:
+        self._make = make
+        self._known: dict[tuple[str, str], Guard] = {}
+
+    def of(self, leg: str, engine: str) -> Guard:
+        """The guard of what answers a leg, e.g. ("vector", "qdrant"), or of ("embedder", its model)."""
+        return self._one(leg, engine, LONGEST_PAUSE)
+
+    def of_rows(self, store: str) -> Guard:
+        """The guard of a store's rows. There is no answer without them, so they are tried again each second."""
+        return self._one("rows", store, FIRST_PAUSE)
+
+    def _one(self, leg: str, engine: str, longest_pause: float) -> Guard:
+        if (leg, engine) not in self._known:
+            self._known[leg, engine] = self._make(f"{engine} ({leg})", longest_pause=longest_pause)
+        return self._known[leg, engine]
+
+    async def close(self) -> None:
+        """Stop what is under way."""
+        await asyncio.gather(*(guard.close() for guard in self._known.values()))

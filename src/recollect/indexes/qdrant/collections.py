@@ -1,0 +1,208 @@
+"""The collections of one Qdrant: what they are called, how they are made, and which of them is live.
+
+A generation's vectors are reached through an alias, so that a new collection can be filled while the old one answers,
+and take its place in one step, for every process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2s
+from secrets import token_hex
+from typing import Any, Final, TypeAlias
+
+from qdrant_client import AsyncQdrantClient, models
+
+from recollect.errors import BackendError, BackendUnavailable, ConfigError
+from recollect.indexes.qdrant import points
+from recollect.indexes.qdrant.connection import Connection
+from recollect.indexes.qdrant.failures import BACKEND, CollectionMissing
+from recollect.types import Generation
+
+IndexParams: TypeAlias = (
+    models.KeywordIndexParams | models.DatetimeIndexParams | models.FloatIndexParams | models.BoolIndexParams
+)
+
+NEEDED: Final = (1, 19)
+"""The first Qdrant that can match the beginning of a keyword, which is what a source prefix is."""
+QUANTISATIONS: Final = ("none", "int8")
+_FIRST: Final = "0" * 8
+_SLUG: Final = 40
+_LINKS: Final = 16  # per point, among the points of its space
+_CARE: Final = 128  # candidates looked at for each link when a graph is built
+_SCANNED: Final = 20_000  # points that pass a filter, up to which all are compared: 2 ms at 384 dimensions
+_KEYWORD: Final = models.KeywordIndexType.KEYWORD
+_DATETIME: Final = models.DatetimeIndexParams(type=models.DatetimeIndexType.DATETIME, enable_hnsw=False)
+_NAME: Final = models.KeywordIndexParams(type=_KEYWORD, enable_hnsw=False)
+INDEXES: Final[Mapping[str, IndexParams]] = {
+    points.SPACE: models.KeywordIndexParams(type=_KEYWORD, is_tenant=True),
+    points.NAMESPACE: _NAME,
+    points.KIND: _NAME,
+    points.TAGS: _NAME,
+    points.THREAD: _NAME,
+    points.SOURCE: models.KeywordIndexParams(type=_KEYWORD, prefix=True, enable_hnsw=False),
+    points.TIME: _DATETIME,
+    points.QUALITY: models.FloatIndexParams(type=models.FloatIndexType.FLOAT, enable_hnsw=False),
+    points.SUPERSEDED: models.BoolIndexParams(type=models.BoolIndexType.BOOL, enable_hnsw=False),
+    points.EXPIRES_AT: _DATETIME,
+}
+"""What each field of a payload is looked up by. Only spaces have graphs of their own: no search goes beyond one."""
+
+
+@dataclass(frozen=True, slots=True)
+class QdrantSettings:
+    """How collections are made, for a cluster or a small machine. What exists already is left as it is."""
+
+    quantisation: str = "none"
+    """`int8` searches among vectors of a quarter of the size, and compares the best in full."""
+    shard_number: int | None = None
+    replication_factor: int | None = None
+    on_disk: bool = False
+    """Whether vectors and their graphs are read from the disk rather than held in memory."""
+
+    def __post_init__(self) -> None:
+        if self.quantisation not in QUANTISATIONS:
+            raise ConfigError(
+                f"the quantisation of Qdrant is {self.quantisation!r}, and must be one of: {', '.join(QUANTISATIONS)}"
+            )
+        for name in ("shard_number", "replication_factor"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"the {name} of Qdrant is {value}, and must be 1 or more")
+
+
+def alias_of(prefix: str, generation: Generation) -> str:
+    """The name under which a generation's vectors are found: readable, bounded, and no other model's."""
+    slug = re.sub(r"[^a-z0-9]+", "-", generation.model.lower())[:_SLUG].strip("-")
+    digest = blake2s(generation.model.encode(), digest_size=4).hexdigest()
+    return f"{prefix}_{slug}-{digest}_{generation.dimensions}"
+
+
+async def ensure(connection: Connection, alias: str, generation: Generation, settings: QdrantSettings) -> None:
+    """The alias leads to a collection for this generation, made if there is none, with an index for every filter."""
+    version = (await connection.call(lambda client: client.info())).version
+    if _numbers(version) < NEEDED:
+        needed = ".".join(map(str, NEEDED))
+        raise BackendError(f"{connection.address} is version {version}, and must be {needed} or newer", backend=BACKEND)
+    try:
+        known = await connection.call(lambda client: client.get_collection(alias))
+    except CollectionMissing:
+        await _create_first(connection, alias, generation, settings)
+        known = await connection.call(lambda client: client.get_collection(alias))
+    _check(connection, alias, known.config.params.vectors, generation)
+    await _index(connection, alias, INDEXES.keys() - known.payload_schema.keys())
+
+
+async def create_beside(connection: Connection, alias: str, generation: Generation, settings: QdrantSettings) -> str:
+    """An empty collection that the alias does not lead to. What an earlier one left, that came to nothing, is removed:
+    should two be filled at once, the first fails.
+    """
+    live = await _target(connection, alias)
+    for name in await _made_for(connection, alias):
+        if name != live:
+            await _drop(connection, name)
+    name = f"{alias}_{token_hex(4)}"
+    await _create(connection, name, generation, settings)
+    return name
+
+
+async def switch(connection: Connection, alias: str, name: str) -> None:
+    """The alias leads to the collection of this name from now on, and what it led to is gone."""
+    before = await _target(connection, alias)
+    await _point(connection, alias, name)
+    if before is not None and before != name:
+        with suppress(BackendUnavailable):  # done is done: what cannot be removed now, the next one removes
+            await _drop(connection, before)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+async def _create_first(connection: Connection, alias: str, generation: Generation, settings: QdrantSettings) -> None:
+    """Under a name that every process would choose: of two that begin at once, the slower finds it there."""
+    name = f"{alias}_{_FIRST}"
+    try:
+        await _create(connection, name, generation, settings)
+    except BackendError:
+        if not await connection.call(lambda client: client.collection_exists(name)):
+            raise
+    await _point(connection, alias, name)
+
+
+async def _create(connection: Connection, name: str, generation: Generation, settings: QdrantSettings) -> None:
+    int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+    await connection.call(
+        lambda client: client.create_collection(
+            name,
+            vectors_config=models.VectorParams(
+                size=generation.dimensions, distance=models.Distance.COSINE, on_disk=settings.on_disk
+            ),
+            hnsw_config=graphs(generation.dimensions, on_disk=settings.on_disk),
+            quantization_config=models.ScalarQuantization(scalar=int8) if settings.quantisation == "int8" else None,
+            shard_number=settings.shard_number,
+            replication_factor=settings.replication_factor,
+        )
+    )
+    await _index(connection, name, INDEXES.keys())
+
+
+def graphs(dimensions: int, *, on_disk: bool = False) -> models.HnswConfigDiff:
+    """A graph for each large space, and none over all; what passes a filter and is few is compared as a whole."""
+    return models.HnswConfigDiff(
+        m=0,
+        payload_m=_LINKS,
+        ef_construct=_CARE,
+        full_scan_threshold=max(_SCANNED * dimensions * 4 // 1024, 10),
+        on_disk=on_disk,
+    )
+
+
+async def _index(connection: Connection, name: str, fields: Iterable[str]) -> None:
+    for field in sorted(fields):
+        await connection.call(partial(_create_index, name=name, field=field))
+
+
+def _create_index(client: AsyncQdrantClient, name: str, field: str) -> Coroutine[Any, Any, models.UpdateResult]:
+    return client.create_payload_index(name, field, INDEXES[field])
+
+
+def _check(connection: Connection, name: str, vectors: object, generation: Generation) -> None:
+    if isinstance(vectors, models.VectorParams):
+        if (vectors.size, vectors.distance) == (generation.dimensions, models.Distance.COSINE):
+            return
+        found = f"vectors of {vectors.size} dimensions compared by {vectors.distance.value}"
+    else:
+        found = "vectors with names"
+    raise BackendError(
+        f"the collection {name} of {connection.address} holds {found}, and {generation.model} needs vectors of "
+        f"{generation.dimensions} dimensions compared by {models.Distance.COSINE.value}: delete the collection, or "
+        "choose another prefix in the URL",
+        backend=BACKEND,
+    )
+
+
+async def _target(connection: Connection, alias: str) -> str | None:
+    """The collection that the alias leads to."""
+    known = await connection.call(lambda client: client.get_aliases())
+    return next((one.collection_name for one in known.aliases if one.alias_name == alias), None)
+
+
+async def _made_for(connection: Connection, alias: str) -> list[str]:
+    known = await connection.call(lambda client: client.get_collections())
+    ours = re.compile(re.escape(alias) + r"_[0-9a-f]{8}")
+    return [one.name for one in known.collections if ours.fullmatch(one.name)]
+
+
+async def _point(connection: Connection, alias: str, name: str) -> None:
+    """In one step also where it leads elsewhere."""
+    leads = models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=name, alias_name=alias))
+    await connection.call(lambda client: client.update_collection_aliases([leads]))
+
+
+async def _drop(connection: Connection, name: str) -> None:
+    await connection.call(lambda client: client.delete_collection(name))

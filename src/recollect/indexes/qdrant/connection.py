@@ -1,0 +1,132 @@
+"""The client of one Qdrant, and the only way to call it: within a time, its errors translated."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import warnings
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import httpx
+import portalocker
+from qdrant_client import AsyncQdrantClient
+
+from recollect.errors import BackendError, ConfigError
+from recollect.indexes.qdrant.address import Address
+from recollect.indexes.qdrant.failures import BACKEND, FAILURES, in_use, translate
+
+T = TypeVar("T")
+Operation: TypeAlias = Callable[[AsyncQdrantClient], Coroutine[Any, Any, T]]
+
+_CONNECTIONS: Final = 64
+_LOCAL_WARNINGS: Final = (
+    "Local mode is not recommended for collections with more than",
+    "Payload indexes have no effect in the local Qdrant",
+    "Local mode performs exact",
+)
+"""How the local mode's warnings begin that tell a user nothing: its documentation says all three."""
+
+
+class Connection:
+    """Calls are made through the client that `Operation` is given. Opened by the first of them."""
+
+    def __init__(self, address: Address, key: str | None, timeout: float) -> None:
+        if key and not (key.isascii() and key.isprintable()):
+            raise ConfigError("the API key of Qdrant holds a character that cannot be sent: check it")
+        self.address = address
+        self._timeout = timeout
+        place = address.place
+        self._client: _Client = _Local(address, place) if isinstance(place, Path) else _Remote(place, key, timeout)
+        self._closed = False
+
+    async def call(self, operation: Operation[T]) -> T:
+        """The operation's answer. Cancelling it returns at once."""
+        if self._closed:
+            raise BackendError(f"{self.address} was closed here: open it again", backend=BACKEND)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._client.run(operation)
+        except BackendError:
+            raise
+        except FAILURES as error:
+            raise translate(error, self.address, self._timeout) from error
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._client.close()
+
+
+class _Client(Protocol):
+    async def run(self, operation: Operation[T]) -> T: ...
+
+    async def close(self) -> None: ...
+
+
+class _Remote:
+    def __init__(self, server: str, key: str | None, timeout: float) -> None:
+        self._client = AsyncQdrantClient(
+            url=server,
+            # As a header: as `api_key`, each start warns whoever runs a server without TLS, if only on this machine.
+            headers={"api-key": key} if key else {},
+            timeout=math.ceil(timeout) + 1,  # whole seconds; `Connection` measures the time itself
+            check_compatibility=False,  # it would ask, and warn, on a thread; `collections.ensure` asks
+            limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
+        )
+
+    async def run(self, operation: Operation[T]) -> T:
+        return await operation(self._client)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class _Local:
+    """The local mode computes where it is awaited, so it gets a thread: a search must not hold up the event loop."""
+
+    def __init__(self, address: Address, folder: Path) -> None:
+        self._address = address
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1, "qdrant-local")
+        self._runner = asyncio.Runner()
+        self._client: AsyncQdrantClient | None = None
+
+    async def run(self, operation: Operation[T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, operation)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown(wait=False)
+
+    def _run(self, operation: Operation[T]) -> T:
+        return self._runner.run(operation(self._opened()))
+
+    def _opened(self) -> AsyncQdrantClient:
+        if self._client is None:
+            for beginning in _LOCAL_WARNINGS:
+                warnings.filterwarnings("ignore", beginning, UserWarning)
+            if _is_in_use(self._folder):
+                raise in_use(self._address)
+            self._client = AsyncQdrantClient(path=str(self._folder))
+        return self._client
+
+    def _close(self) -> None:
+        if self._client is not None:
+            self._runner.run(self._client.close())
+        self._runner.close()
+
+
+def _is_in_use(folder: Path) -> bool:
+    """Whether another client holds the folder. Asked before it is opened: the client itself finds out only after it
+    has read all that is in there, and then leaves it open.
+    """
+    try:
+        with (folder / ".lock").open("r+") as file:
+            portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+    except FileNotFoundError:
+        return False
+    except portalocker.LockException:
+        return True
+    return False

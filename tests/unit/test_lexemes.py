@@ -1,0 +1,35 @@
+"""The analyzer's terms as tsvector and tsquery, in text."""
+
+from __future__ import annotations
+
+from recollect.stores.postgres.lexemes import MOST_BYTES, document, expression
+
+
+def test_a_document_keeps_order_and_leaves_gaps() -> None:
+    """Title A, text B, what stands beside it C, each term with its space; a phrase cannot reach over a gap."""
+    made = document(7, ["plum", "pie"], ["bake", "plum"], [["pear"], ["fig", "pear"]])
+    assert made.words == "'7:plum':1A,5B '7:pie':2A '7:bake':4B '7:pear':7C,10C '7:fig':9C"
+    assert made.length == 7
+    assert document(7, [], [], []) == ("", 0)
+
+
+def test_an_expression_is_adjacent_terms() -> None:
+    """Own words are those of title and text."""
+    assert expression(7, ["plum"], context=True) == "'7:plum'"
+    assert expression(7, ["plum", "pie"], context=False) == "'7:plum':AB <-> '7:pie':AB"
+
+
+def test_nothing_in_a_term_has_a_meaning_of_its_own() -> None:
+    """Quotes and backslashes are doubled."""
+    assert expression(1, ["o'b\\c"], context=True) == "'1:o''b\\\\c'"
+    assert document(1, [], ["o'b\\c"], []).words == "'1:o''b\\\\c':2B"
+
+
+def test_a_document_keeps_as_many_terms_as_a_tsvector_holds() -> None:
+    """The first ones; the length is that of all."""
+    made = document(1, ["title"], [f"term{number:06}" for number in range(150_000)], [["beside"]])
+    kept = made.words.split(" ")
+    assert kept[:2] == ["'1:title':1A", "'1:term000000':3B"]
+    assert made.length == 150_002
+    stored = sum(len(word.partition("':")[0]) - 1 + 5 for word in kept)
+    assert MOST_BYTES - 20 < stored <= MOST_BYTES
