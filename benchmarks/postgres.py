@@ -160,7 +160,7 @@ def listening() -> Iterator[list[Sent]]:
         sent.append(Sent(str(query), params or {}))
         return await execute(self, query, params, **options)
 
-    AsyncConnection.execute = heard  # type: ignore[method-assign, assignment]
+    AsyncConnection.execute = heard  # type: ignore[method-assign]
     try:
         yield sent
     finally:

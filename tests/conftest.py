@@ -10,12 +10,16 @@ import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, EmbeddingError
 from recollect.embedders.hashing import HashingEmbedder
+from tests.falkordb_server import falkordb_server, falkordb_url, mortal_falkordb
 from tests.postgres import pg_database, pg_dsn, pg_folder, pg_role, pg_schema, pg_store
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
 
-__all__ = ["pg_database", "pg_dsn", "pg_folder", "pg_role", "pg_schema", "pg_store"]  # fixtures of another module
+__all__ = [  # fixtures of other modules
+    "falkordb_server", "falkordb_url", "mortal_falkordb",
+    "pg_database", "pg_dsn", "pg_folder", "pg_role", "pg_schema", "pg_store",
+]  # fmt: skip
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 
@@ -37,7 +41,15 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     home = tmp_path_factory.mktemp("home")
     for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
-    for variable in ("RECOLLECT_URL", "RECOLLECT_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for variable in (
+        "RECOLLECT_URL",
+        "RECOLLECT_EMBEDDER",
+        "RECOLLECT_VECTORS",
+        "RECOLLECT_GRAPH",
+        "QDRANT_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    ):
         monkeypatch.delenv(variable, raising=False)
 
 

@@ -12,6 +12,7 @@ Invoice 12345 was paid on 3 May
 from recollect.client import AsyncRecollect, AsyncSpace, Recollect, Space
 from recollect.engine.copying import Copied, CopiedSpace, CopyProgress
 from recollect.engine.doctor import Check, Diagnosis
+from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import BrokenLine, Imported
 from recollect.errors import (
@@ -32,6 +33,7 @@ from recollect.ports import Embedder
 from recollect.recipes import RECIPES, Diversity, Fanout, Fusion, Lane, Limit, Recipe
 from recollect.settings import Settings
 from recollect.types import (
+    Bucket,
     Contribution,
     Draft,
     Edge,
@@ -39,6 +41,7 @@ from recollect.types import (
     Filter,
     Hit,
     LaneReport,
+    LegUsage,
     Memory,
     Neighbor,
     Page,
@@ -46,6 +49,8 @@ from recollect.types import (
     Remembered,
     Snippet,
     SpaceStats,
+    SpaceUsage,
+    Usage,
     Why,
 )
 
@@ -57,6 +62,7 @@ __all__ = [
     "BackendTimeout",
     "BackendUnavailable",
     "BrokenLine",
+    "Bucket",
     "Check",
     "ConfigError",
     "Contribution",
@@ -80,12 +86,14 @@ __all__ = [
     "InvalidRequest",
     "Lane",
     "LaneReport",
+    "LegUsage",
     "Limit",
     "Memory",
     "Neighbor",
     "NotAllowed",
     "NotFound",
     "Page",
+    "Rated",
     "Recall",
     "RecallFailed",
     "Recipe",
@@ -97,6 +105,8 @@ __all__ = [
     "Snippet",
     "Space",
     "SpaceStats",
+    "SpaceUsage",
+    "Usage",
     "Why",
     "__version__",
 ]

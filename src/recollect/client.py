@@ -1,7 +1,7 @@
 """The facade people import: `Recollect` and `AsyncRecollect`, and their spaces.
 
 `AsyncRecollect` is written out; `Recollect` runs the same calls on an event loop of its own in a thread of its own.
-This is also the composition root: the only place that names a concrete store.
+What they are made of is chosen in `composition.py`.
 """
 
 from __future__ import annotations
@@ -11,32 +11,31 @@ import builtins
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
-from urllib.parse import unquote
 
+from recollect import composition
 from recollect.engine import copying
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, examine
 from recollect.engine.engine import Engine
 from recollect.engine.guarded import GuardedEmbedder
 from recollect.engine.guards import Guards
+from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
-from recollect.errors import ConfigError, InvalidRequest
-from recollect.limits import check_characters, check_name
+from recollect.errors import InvalidRequest
+from recollect.limits import check_name
 from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
-from recollect.ports import Embedder, Store
-from recollect.settings import Settings, without_password
-from recollect.types import Draft, Edge, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
+from recollect.ports import Embedder, Lag
+from recollect.settings import Settings
+from recollect.types import Draft, Edge, Memory, Neighbor, Page, Recall, Remembered, SpaceStats, SpaceUsage
 
 if TYPE_CHECKING:
     from recollect.types import Vector
 
 T = TypeVar("T")
-MEMORY = ":memory:"
-STORES = "sqlite:///FILE, postgresql://…, embedded-postgres:///FOLDER"
 
 
 class AsyncRecollect:
@@ -70,8 +69,10 @@ class AsyncRecollect:
         async def question_vector(text: str, space: str) -> Vector:
             return await self._questions.embed_query(text, space=space)
 
-        self._store = _store(self.settings, create=create)
-        self._engine = Engine(self._store, embedder, question_vector, guards)
+        self._store = composition.store(self.settings, create=create)
+        vectors = composition.external_vectors(self.settings)
+        links = composition.external_links(self.settings, self._store)
+        self._engine = Engine(self._store, embedder, question_vector, guards, vectors, links)
         self._own_embedder = embedder if embedder is not given else None
 
     async def __aenter__(self) -> Self:
@@ -90,7 +91,7 @@ class AsyncRecollect:
         """Make a store, or bring it to this version of Recollect; what was done, or would be. On Postgres also with
         row security, and with text-search configurations beside `simple` and `english`.
         """
-        store = _store(Settings.load(url=url))
+        store = composition.store(Settings.load(url=url))
         return list(await store.migrate(dry_run=dry_run, row_security=row_security, words=words))
 
     @staticmethod
@@ -104,8 +105,8 @@ class AsyncRecollect:
         """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other holds
         already stays as it is, so a copy that was cut off is run again.
         """
-        stores = (_store(Settings.load(url=source), create=False), _store(Settings.load(url=target)))
-        return await copying.copy(*stores, spaces, on_progress)
+        there = composition.store(Settings.load(url=source), create=False)
+        return await copying.copy(there, composition.store(Settings.load(url=target)), spaces, on_progress)
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""
@@ -124,6 +125,18 @@ class AsyncRecollect:
     async def spaces(self) -> list[str]:
         """The names of the spaces that hold something."""
         return list(await self._store.spaces())
+
+    async def lag(self) -> dict[str, Lag]:
+        """What each external index has still to be told."""
+        return {name: await feeder.lag() for name, feeder in self._engine.feeders.items()}
+
+    async def sync(self) -> dict[str, int]:
+        """Tell each external index now what it has still to be told; how much that was."""
+        return {name: await feeder.drain() for name, feeder in self._engine.feeders.items()}
+
+    async def rebuild(self, index: str, *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Make an external index anew from the store, while reads go on; how many memories it holds then."""
+        return await self._engine.feeder(index).rebuild(on_progress)
 
     async def doctor(self) -> Diagnosis:
         """Whether everything a recall needs is there and works."""
@@ -203,6 +216,14 @@ class AsyncSpace:
     async def stats(self) -> SpaceStats:
         """What the space holds."""
         return await self._engine.stats(self.name)
+
+    async def usage(self, since: datetime | str | None = None) -> SpaceUsage:
+        """How the space was used since a time, or over a span such as `7d`: recalls, and what each leg did, by hours."""
+        return await self._engine.usage(self.name, since)
+
+    async def score(self, *, on_progress: Callable[[int], None] | None = None) -> Rated:
+        """Give every memory its quality, by how often and how recently it was recalled. Run it now and then."""
+        return await self._engine.score(self.name, on_progress)
 
     def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything as JSON-ready lines: the memories, then their links."""
@@ -288,6 +309,18 @@ class Recollect:
         """The names of the spaces that hold something."""
         return self._portal.run(self._async.spaces())
 
+    def lag(self) -> dict[str, Lag]:
+        """What each external index has still to be told."""
+        return self._portal.run(self._async.lag())
+
+    def sync(self) -> dict[str, int]:
+        """Tell each external index now what it has still to be told; how much that was."""
+        return self._portal.run(self._async.sync())
+
+    def rebuild(self, index: str, *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Make an external index anew from the store, while reads go on; how many memories it holds then."""
+        return self._portal.run(self._async.rebuild(index, on_progress=on_progress))
+
     def doctor(self) -> Diagnosis:
         """Whether everything a recall needs is there and works."""
         return self._portal.run(self._async.doctor())
@@ -355,6 +388,14 @@ class Space:
         """What the space holds."""
         return self._run(self._space.stats())
 
+    def usage(self, since: datetime | str | None = None) -> SpaceUsage:
+        """How the space was used since a time, or over a span such as `7d`: recalls, and what each leg did, by hours."""
+        return self._run(self._space.usage(since))
+
+    def score(self, *, on_progress: Callable[[int], None] | None = None) -> Rated:
+        """Give every memory its quality, by how often and how recently it was recalled. Run it now and then."""
+        return self._run(self._space.score(on_progress=on_progress))
+
     def export(self) -> Iterator[dict[str, Any]]:
         """Everything as JSON-ready lines: the memories, then their links."""
         lines = self._space.export()
@@ -417,39 +458,3 @@ def _draft(text: str, fields: MemoryFields) -> Draft:
         known = ", ".join(sorted(MemoryFields.__annotations__))
         raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {known}")
     return Draft(text, **fields)  # type: ignore[arg-type]  # the engine checks and converts every field
-
-
-def _store(settings: Settings, *, create: bool = True) -> Store:
-    """The store that the settings' URL names, not yet opened."""
-    url = settings.url
-    scheme, colon, rest = check_characters("the URL of a store", url).partition("://")
-    if not colon or scheme not in ("sqlite", "postgresql", "postgres", "embedded-postgres"):
-        raise ConfigError(f"{without_password(url)!r} is no store that Recollect knows; it knows {STORES}")
-    if scheme in ("postgresql", "postgres"):
-        return _postgres_store(url, settings, create=create)
-    path = unquote(rest.removeprefix("/"))
-    if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:
-        raise ConfigError(
-            f"{without_password(url)!r} names no file: write {scheme}:///memory, or {scheme}:////absolute/memory"
-        )
-    place = Path(path).expanduser()
-    if not create and path != MEMORY and not place.exists():
-        raise ConfigError(f"there is no store at {place} yet: `recollect remember` makes one, or name another")
-    if scheme == "embedded-postgres":
-        return _postgres_store(place, settings, create=create)
-    from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`
-
-    return SqliteStore.temporary() if path == MEMORY else SqliteStore(place)
-
-
-def _postgres_store(where: str | Path, settings: Settings, *, create: bool) -> Store:
-    """A store on the server of a URL, or on a private one in a folder."""
-    try:
-        from recollect.stores.postgres.store import PostgresStore
-    except ImportError as error:
-        raise ConfigError(
-            f"Postgres needs {error.name}, which is not installed: python3 -m pip install 'recollect[postgres]'"
-        ) from error
-    if isinstance(where, Path):
-        return PostgresStore.embedded(where, settings.postgres, create=create)
-    return PostgresStore(where, settings.postgres, create=create)

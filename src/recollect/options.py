@@ -32,7 +32,7 @@ class RecallOptions(FilterOptions, total=False):
     `weights` maps lane or leg names to weights, `lanes` maps them to other settings of theirs; `expect` asks where a
     memory that should have been found was lost; `window` brings thread neighbours along; `vector` is the question's
     vector where the caller has it already; `renormalise` says whether the weight of lanes that did not answer goes to
-    the others.
+    the others; `quality_weight` says how much a memory's quality counts, from 0 to 1.
     """
 
     recipe: str | Recipe
@@ -44,6 +44,7 @@ class RecallOptions(FilterOptions, total=False):
     renormalise: bool | None
     diversity: Diversity | Mapping[str, Any] | None
     min_score: float | None
+    quality_weight: float | None
     expect: str | None
     window: int
     vector: Sequence[float] | Vector | None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from recollect.types import (
     Background,
+    Bucket,
     Edge,
     Filter,
     Generation,
@@ -259,6 +260,9 @@ class ExternalIndex(Protocol):
     async def check(self) -> None:
         """Raises BackendUnavailable while the engine cannot be used, with the reason."""
 
+    async def use(self, generation: Generation) -> None:
+        """Hold the vectors of this generation from now on, if it holds any. An engine that is down is no error here."""
+
     async def apply(self, space: str, changes: Sequence[Change]) -> None:
         """Bring these memories to these states, durable on return. Doing it twice does no harm; the later of two
         states of one memory comes later in the sequence, or in a later call.
@@ -278,6 +282,19 @@ class ExternalIndex(Protocol):
 
     async def publish(self, shadow: ExternalIndex) -> None:
         """Answer from `shadow` from now on, for every process, and let go of what was there before."""
+
+
+class ExternalVectors(ExternalIndex, VectorIndex, Protocol):
+    """An external index that answers the vector leg."""
+
+
+class ExternalLinks(ExternalIndex, Protocol):
+    """An external index that answers the graph leg."""
+
+    async def walk(
+        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+    ) -> Sequence[Reached]:
+        """See `GraphIndex.walk`."""
 
 
 class Entry(NamedTuple):
@@ -321,7 +338,23 @@ class Outbox(Protocol):
         """Let others feed the index."""
 
 
-class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Protocol):
+class Accounts(Protocol):
+    """How a space is used, and what its memories are worth by that."""
+
+    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
+        """Add to what was counted for these hours, by whichever process. A space without memories counts nothing."""
+
+    async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
+        """What was counted for the hours that begin then or later, oldest first."""
+
+    async def most_hits(self, space: str) -> int:
+        """How often the memory was recalled that was recalled most."""
+
+    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
+        """Set the quality of these ids and nothing else of them; how many had another one before."""
+
+
+class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Protocol):
     """A source of truth that can also search."""
 
     @property

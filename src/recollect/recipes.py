@@ -110,6 +110,8 @@ class Recipe:
     diversity: Diversity = Diversity()
     min_score: float | None = None
     min_quality: float | None = None
+    quality_weight: float = 0.0
+    """How much a memory's quality counts: scores are multiplied by `1 - weight + weight x quality`."""
     include_superseded: bool = False
     include_expired: bool = False
     all_failed: Literal["raise", "empty"] = "raise"

@@ -12,6 +12,10 @@ folder or in the user's configuration folder, else from the default. Keys of spa
     [postgres]
     pool_size = 8
     schema = "recollect"
+
+`vectors = "qdrant+http://localhost:6333"` and `graph = "falkordb://localhost:6379"` let these engines answer the vector
+leg and the graph leg, also as `RECOLLECT_VECTORS` and `RECOLLECT_GRAPH`; `[qdrant]` says how, and its key may also be
+`QDRANT_API_KEY`.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from urllib.parse import quote
 from recollect.errors import ConfigError
 
 FILE = "recollect.toml"
+QUANTISATIONS = ("none", "int8")
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 PASSWORD = re.compile(r"(//[^:/@]*:).*@")
 PASSWORD_WORDS = re.compile(r"(password=)[^&\s]*")
@@ -62,13 +67,43 @@ class PostgresSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QdrantSettings:
+    """How to reach a Qdrant, and how its collections are made, for a cluster or a small machine. What exists already is
+    left as it is.
+    """
+
+    key: str | None = field(default=None, repr=False)
+    quantisation: str = "none"
+    """`int8` searches among vectors of a quarter of the size, and compares the best in full."""
+    shard_number: int | None = None
+    replication_factor: int | None = None
+    on_disk: bool = False
+    """Whether vectors and their graphs are read from the disk rather than held in memory."""
+
+    def __post_init__(self) -> None:
+        if self.quantisation not in QUANTISATIONS:
+            raise ConfigError(
+                f"the quantisation of Qdrant is {self.quantisation!r}, and must be one of: {', '.join(QUANTISATIONS)}"
+            )
+        for name in ("shard_number", "replication_factor"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"the {name} of Qdrant is {value}, and must be 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the memory lives and what embeds it."""
+    """Where the memory lives, which engines search it beside the store, and what embeds it."""
 
     url: str
     embedder: str = "local"
     openai: OpenAISettings = OpenAISettings()
     postgres: PostgresSettings = PostgresSettings()
+    vectors: str | None = None
+    """The URL of the index that answers the vector leg; without one the store does."""
+    graph: str | None = None
+    """The URL of the index that answers the graph leg; without one the store does."""
+    qdrant: QdrantSettings = QdrantSettings()
 
     @staticmethod
     def load(*, url: str | None = None, embedder: str | None = None) -> Settings:
@@ -81,6 +116,9 @@ class Settings:
             embedder=embedder or os.environ.get("RECOLLECT_EMBEDDER") or file.get("embedder") or "local",
             openai=_openai(_table(file, "openai", OpenAISettings)),
             postgres=_postgres(_table(file, "postgres", PostgresSettings)),
+            vectors=os.environ.get("RECOLLECT_VECTORS") or file.get("vectors"),
+            graph=os.environ.get("RECOLLECT_GRAPH") or file.get("graph"),
+            qdrant=_qdrant(_table(file, "qdrant", QdrantSettings)),
         )
         _check_text_values(settings)
         return settings
@@ -138,7 +176,9 @@ def _read_file() -> dict[str, Any]:
     return {}
 
 
-def _table(file: Mapping[str, Any], name: str, settings: type[OpenAISettings | PostgresSettings]) -> dict[str, Any]:
+def _table(
+    file: Mapping[str, Any], name: str, settings: type[OpenAISettings | PostgresSettings | QdrantSettings]
+) -> dict[str, Any]:
     """One table of the file, all of its names known and all of its values of the right kind."""
     table = file.get(name, {})
     if not isinstance(table, dict):
@@ -182,7 +222,13 @@ def _postgres(table: Mapping[str, Any]) -> PostgresSettings:
     return settings
 
 
+def _qdrant(table: Mapping[str, Any]) -> QdrantSettings:
+    settings = QdrantSettings(**table)
+    return replace(settings, key=os.environ.get("QDRANT_API_KEY") or settings.key)
+
+
 def _check_text_values(settings: Settings) -> None:
-    for name in ("url", "embedder"):
-        if not isinstance(getattr(settings, name), str):
-            raise ConfigError(f"{name} must be a text, not {getattr(settings, name)!r}")
+    given = {name: getattr(settings, name) for name in ("url", "embedder", "vectors", "graph")}
+    for name, value in given.items():
+        if not isinstance(value, str) and not (value is None and name in ("vectors", "graph")):
+            raise ConfigError(f"{name} must be a text, not {value!r}")

@@ -198,7 +198,7 @@ class Contribution(NamedTuple):
     contribution: float
 
     def __str__(self) -> str:
-        return f"{self.lane} #{self.rank} ({self.raw:.3g}) +{self.contribution:.4f}"
+        return f"{self.lane} #{self.rank} ({self.raw:.3g}) {self.contribution:+.4f}"
 
 
 class Why(tuple[Contribution, ...]):
@@ -326,3 +326,63 @@ class SpaceStats:
     edges: int
     kinds: Mapping[str, int]
     namespaces: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LegUsage:
+    """What one leg did in some recalls.
+
+    `hits` are memories of answers that it found; one that two legs found counts for both. `searches` are its lanes that
+    were run, `ms` what these took together, `late` and `failed` how many of them did not answer, and `skipped` how many
+    were wanted and not run.
+    """
+
+    hits: int = 0
+    searches: int = 0
+    ms: float = 0.0
+    late: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: LegUsage) -> LegUsage:
+        return LegUsage(
+            self.hits + other.hits,
+            self.searches + other.searches,
+            self.ms + other.ms,
+            self.late + other.late,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Some recalls: how many, how many of them were degraded or failed altogether, and what each leg did."""
+
+    recalls: int = 0
+    degraded: int = 0
+    failed: int = 0
+    legs: Mapping[Leg, LegUsage] = field(default_factory=dict)
+
+    def __add__(self, other: Usage) -> Usage:
+        legs = dict(self.legs)
+        for leg, usage in other.legs.items():
+            legs[leg] = legs[leg] + usage if leg in legs else usage
+        return Usage(self.recalls + other.recalls, self.degraded + other.degraded, self.failed + other.failed, legs)
+
+
+class Bucket(NamedTuple):
+    """The recalls of one hour, which begins at `start`."""
+
+    start: datetime
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceUsage:
+    """How a space was used: together, and hour by hour, oldest first; hours without a recall are left out."""
+
+    space: str
+    since: datetime | None
+    total: Usage
+    buckets: tuple[Bucket, ...]

@@ -1,4 +1,4 @@
-"""The recipes of the five source systems, with their own worked numbers, through the whole of Recollect, on both stores.
+"""The recipes of the five source systems, with their own worked numbers, through all of Recollect, on both stores.
 
 Which statements they are on Postgres is in `stores/test_postgres_seeds.py`.
 """

@@ -14,9 +14,10 @@ from qdrant_client import models
 from recollect.conformance.samples import ALL, HERE, MODEL, raises, unit
 from recollect.errors import BackendError, ConfigError
 from recollect.indexes.qdrant.address import parse
-from recollect.indexes.qdrant.collections import INDEXES, QdrantSettings, alias_of
+from recollect.indexes.qdrant.collections import INDEXES, alias_of
 from recollect.indexes.qdrant.index import QdrantIndex
 from recollect.indexes.qdrant.points import point_id
+from recollect.settings import QdrantSettings
 from recollect.types import Generation
 from tests.indexes.qdrant_process import QdrantProcess
 from tests.indexes.qdrant_samples import KEY, administrator, change, collections, held, nearest, using

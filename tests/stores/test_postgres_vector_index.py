@@ -17,11 +17,10 @@ from psycopg.conninfo import make_conninfo
 from recollect.settings import PostgresSettings
 from recollect.stores.postgres import vectors
 from recollect.stores.postgres.rows import rows_of
-from recollect.stores.postgres.vector_plan import FEWEST
 from tests.stores.statements import record_statements
 from tests.stores.vector_rows import QUICK, Spaces, best, clustered, opened, until
 
-LARGE = FEWEST + 500
+LARGE = 4_500
 MORE = LARGE + 5_000
 GIVEN = clustered(MORE, 8)
 QUESTION = clustered(1, 8, seed=2)[0]
@@ -58,7 +57,7 @@ async def test_the_first_search_of_a_large_space_has_it_built(spaces: Spaces) ->
 async def test_many_small_spaces_need_none(spaces: Spaces) -> None:
     """An index that no search would use is not built, and costs no insert anything."""
     for space in range(1, 4):
-        await spaces.fill(space, GIVEN[:FEWEST], first=space * LARGE)
+        await spaces.fill(space, GIVEN[: QUICK.index_rows], first=space * LARGE)
         await spaces.nearest(QUESTION, space=space)
         await spaces.settle(space)
     assert await spaces.has_none()

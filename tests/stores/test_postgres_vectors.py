@@ -152,7 +152,7 @@ async def test_scores_are_cosines(indexed: Spaces) -> None:
 
 async def test_a_walk_that_brings_too_little_is_made_up_for(spaces: Spaces) -> None:
     """Where nearly all that the index holds is superseded, the few others are still found, all of them."""
-    given = clustered(FEWEST + 500, 8)
+    given = clustered(4_500, 8)
     await spaces.begin(8)
     await spaces.fill(1, given)
     await spaces.run("UPDATE memories SET superseded_by = 'new' WHERE row % 500 > 0")
@@ -190,11 +190,11 @@ def test_the_way_depends_on_how_much_passes() -> None:
     is a recipe's own, or grows with what the walk passes in vain.
     """
     assert choose(FEWEST, FEWEST, 10) is None
-    assert choose(100_000, 100_000, 100) == Walk(effort=300, most=20_000)
-    assert choose(100_000, 200_000, 100) == Walk(effort=600, most=20_000)
-    assert choose(100_000, 100_000, 30, 64) == Walk(effort=64, most=20_000)
-    assert choose(50_000, 1_000_000, 100) == Walk(effort=1_000, most=20_000)
-    assert choose(20_000, 10_000_000, 100) is None
+    assert choose(100_000, 100_000, 100) == Walk(effort=300, enough=100)
+    assert choose(100_000, 200_000, 100) == Walk(effort=600, enough=100)
+    assert choose(100_000, 100_000, 30, 64) == Walk(effort=64, enough=30)
+    assert choose(50_000, 1_000_000, 100) == Walk(effort=1_000, enough=300, most=48_000)
+    assert choose(20_000, 1_000_000, 100) is None
 
 
 async def test_what_is_asked_for_is_set_for_one_transaction(indexed: Spaces, monkeypatch: pytest.MonkeyPatch) -> None:

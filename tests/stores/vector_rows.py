@@ -22,7 +22,7 @@ from recollect.types import Filter, Generation, Scored
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
 
-WIDTHS = (1, 10, 100)
+WIDTHS = (1, 2, 10, 100)
 """Every n-th memory has the tag `every n`."""
 QUICK = Limits(index_rows=2_000, load_rows=1_000, state_seconds=0, calm_seconds=0.01)
 MEMORIES = """

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError
+from recollect.errors import BackendError, RecollectError
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
+    from recollect.engine.feeding import Feeder
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,23 @@ async def examine(engine: Engine) -> Diagnosis:
     if checks[0].ok:
         looked = await _try("indexes", indexes)
         checks += [looked] if looked.detail else []
+        checks += [await _try(name, _index_check(feeder)) for name, feeder in engine.feeders.items()]
         names = await engine.store.spaces()
         checks += [await _try(f"space {name}", _space_check(engine, name)) for name in names]
     return Diagnosis(tuple(checks))
+
+
+def _index_check(feeder: Feeder) -> Callable[[], Awaitable[str]]:
+    async def index() -> str:
+        name = feeder.index.name
+        await feeder.index.check()
+        if differences := await feeder.compare():
+            told = "; ".join(map(str, differences))
+            raise BackendError(f"{name} differs from the store: {told}: run `recollect rebuild {name}`", backend=name)
+        waiting, _ = await feeder.lag()
+        return "answers, and holds what the store holds" + (f"; {waiting:,} still to be told" if waiting else "")
+
+    return index
 
 
 def _space_check(engine: Engine, name: str) -> Callable[[], Awaitable[str]]:

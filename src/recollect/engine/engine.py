@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -11,23 +12,28 @@ from typing import TYPE_CHECKING, Any
 from recollect.engine import transfer
 from recollect.engine.drafts import check_changes
 from recollect.engine.embedding import Embedding
+from recollect.engine.feeding import Feeder
 from recollect.engine.guarded import Engines
 from recollect.engine.guards import Guards
+from recollect.engine.quality import Rated, score
 from recollect.engine.query import check_settings, parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
-from recollect.engine.upkeep import HitCounter, Upkeep
-from recollect.errors import InvalidRequest, NotFound
+from recollect.engine.upkeep import Upkeep
+from recollect.engine.usage import HitCounter, check_since, usage_since
+from recollect.errors import InvalidRequest, NotFound, RecallFailed
 from recollect.legs.question import Question
 from recollect.limits import check_name, check_number, check_strength, check_vector
 from recollect.options import FilterOptions, RecallOptions
-from recollect.ports import Embedder, Store
-from recollect.types import Draft, Edge, Filter, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
+from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
+from recollect.types import Draft, Edge, Filter, Leg, Memory, Neighbor, Page, Recall, Remembered, SpaceStats, SpaceUsage
 
 if TYPE_CHECKING:
     from recollect.types import Vector
 
 LIST_MOST = 1000
+VECTOR: Leg = "vector"
+GRAPH: Leg = "graph"
 
 
 class Engine:
@@ -39,6 +45,8 @@ class Engine:
         embedder: Embedder,
         question_vector: Callable[[str, str], Awaitable[Vector]],
         guards: Guards | None = None,
+        vectors: ExternalVectors | None = None,
+        links: ExternalLinks | None = None,
     ) -> None:
         self.store = store
         self.embedding = Embedding(embedder, store)
@@ -47,21 +55,42 @@ class Engine:
         self._upkeep = Upkeep(store, store, self.embedding)
         self._hits = HitCounter(store)
         self._guards = guards or Guards()
-        self._engines = Engines(self._guards, store, store, store)
+        self._engines = Engines(self._guards, store, vectors or store, links or store)
+        self.feeders = {
+            index.name: Feeder(store, index, leg)
+            for index, leg in ((vectors, VECTOR), (links, GRAPH))
+            if index is not None
+        }
         self._recaller = Recaller(store, self._engines.vectors, self._engines.legs(), self._guards)
 
     async def open(self) -> None:
         await self.store.open()
+        for feeder in self.feeders.values():
+            await feeder.open()
+
+    def feeder(self, index: str) -> Feeder:
+        """What feeds the external index of this name."""
+        if index not in self.feeders:
+            known = ", ".join(self.feeders) or "none is configured"
+            raise InvalidRequest(f"there is no external index {index!r}: {known}")
+        return self.feeders[index]
+
+    def _wrote(self) -> None:
+        """External indexes are told at once what this process has written."""
+        for feeder in self.feeders.values():
+            feeder.wake()
 
     async def close(self) -> None:
         """Finish what is under way. The store and the embedder are whoever's opened them to close."""
         await self._upkeep.close()
         await self._hits.close()
+        await asyncio.gather(*(feeder.close() for feeder in self.feeders.values()))
         await self._guards.close()
 
     async def remember(self, space: str, draft: Draft) -> Remembered:
         self._upkeep.first_use(space)
         remembered = await self._rememberer.remember(space, draft)
+        self._wrote()
         if remembered.memory.embedding == "pending":
             self._upkeep.catch_up(space)
         return remembered
@@ -96,8 +125,12 @@ class Engine:
             return await self._question_vector(text, space) if vector is None else vector
 
         question = Question(space, text, query.where, query.fanout, embed, self._engines.vectors, self._engines.words)
-        recall = await self._recaller.recall(query, question)
-        self._hits.count(space, [hit.memory.id for hit in recall.hits])
+        try:
+            recall = await self._recaller.recall(query, question)
+        except RecallFailed as failed:
+            self._hits.count_failed(space, query.recipe, failed.lanes)
+            raise
+        self._hits.count(space, query.recipe, recall)
         return recall
 
     async def get(self, space: str, id: str) -> Memory:
@@ -114,11 +147,14 @@ class Engine:
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
         revised = await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
+        self._wrote()
         self._upkeep.catch_up(space)
         return revised
 
     async def forget(self, space: str, ids: Iterable[str]) -> int:
-        return await self.store.forget(space, [check_name("id", id) for id in ids])
+        gone = await self.store.forget(space, [check_name("id", id) for id in ids])
+        self._wrote()
+        return gone
 
     async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
         """Replace a memory by a new one (a draft) or by another that is there already (its id)."""
@@ -133,6 +169,7 @@ class Engine:
         if id == old:
             raise InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
         await self.store.supersede(space, old, check_name("id", id), now=datetime.now(UTC))
+        self._wrote()
         return await self.get(space, id)
 
     async def link(self, space: str, edge: Edge) -> None:
@@ -145,6 +182,7 @@ class Engine:
         if checked.source == checked.target:
             raise InvalidRequest(f"memory {edge.source!r} cannot be linked to itself")
         await self.store.link(space, [checked])
+        self._wrote()
 
     async def unlink(self, space: str, source: str, target: str, relation: str | None) -> int:
         relation = None if relation is None else check_name("relation", relation)
@@ -163,6 +201,15 @@ class Engine:
     async def stats(self, space: str) -> SpaceStats:
         await self._hits.flush()
         return await self.store.stats(space)
+
+    async def usage(self, space: str, since: datetime | str | None) -> SpaceUsage:
+        start = check_since(since, datetime.now(UTC))
+        await self._hits.flush()
+        return await usage_since(self.store, space, start)
+
+    async def score(self, space: str, on_progress: Callable[[int], None] | None = None) -> Rated:
+        await self._hits.flush()
+        return await score(self.store, space, datetime.now(UTC), on_progress or (lambda _: None))
 
     async def export(self, space: str) -> AsyncIterator[dict[str, Any]]:
         await self._hits.flush()

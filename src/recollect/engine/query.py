@@ -106,6 +106,8 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
     }
     if (least := options.get("min_score")) is not None:
         changes["min_score"] = check_number("min_score", least, 0, 1e9)
+    if (weight := options.get("quality_weight")) is not None:
+        changes["quality_weight"] = weight
     if (fanout := options.get("fanout")) is not None:
         if not isinstance(fanout, Fanout | Mapping):
             fanout = Fanout(times=0, at_least=int(check_number("fanout", fanout, 1, FANOUT_MOST, whole=True)))
@@ -125,6 +127,7 @@ def _check_recipe(how: Recipe) -> Recipe:
         raise InvalidRequest(f"renormalise must be True or False, not {how.fusion.renormalise!r:.80}")
     check_choice("diversity method", how.diversity.method, get_args(DiversityMethod))
     check_number("balance of the diversity", how.diversity.balance, 0, 1)
+    check_number("quality_weight", how.quality_weight, 0, 1)
     check_number("fanout", how.fanout.apply(how.limit.default), 1, FANOUT_MOST, whole=True)
     for lane in how.lanes:
         check_characters(f"the name of lane {lane.name!r}", lane.name)

@@ -15,13 +15,14 @@ from recollect.engine.expect import explain_absence
 from recollect.engine.guarded import GuardedRows
 from recollect.engine.guards import Guards, in_words
 from recollect.engine.lanes import Answered, LegSearch, longest_deadline, run_lanes
+from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import let_go, start, time_left, within
 from recollect.ports import Store, VectorIndex
 from recollect.ranking.diversity import mmr, near_copies
-from recollect.ranking.fusion import fuse
+from recollect.ranking.fusion import fuse, keep_exact
 from recollect.text.snippets import snippet
 from recollect.types import Expectation, Filter, Fused, Hit, LaneReport, Memory, Ranking, Recall
 
@@ -134,7 +135,7 @@ class Recaller:
         return GRACE if self._guard.quiet() < GRACE else 0.0
 
     async def _find(self, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
-        candidates = self._fuse(query, rankings)
+        candidates = await self._weigh(query, question, self._fuse(query, rankings), rankings)
         fused = good_enough(candidates, query.recipe.min_score)
         chosen = await self._choose(query, question, fused, rankings)
         hits = await self._hits(query, question, chosen.answer)
@@ -145,6 +146,19 @@ class Recaller:
 
     def _fuse(self, query: Query, rankings: Mapping[str, Ranking]) -> list[Fused]:
         return fuse(query.recipe.fusion, [(lane, rankings.get(lane.name)) for lane in query.recipe.lanes])
+
+    async def _weigh(
+        self, query: Query, question: Question, fused: list[Fused], rankings: Mapping[str, Ranking]
+    ) -> list[Fused]:
+        """By quality, where the recipe says so; what holds what the question names keeps its place all the same."""
+        if not query.recipe.quality_weight:
+            return fused
+        rows = await self._rows.get(question.space, [f.id for f in fused])
+        qualities = {id: memory.quality for id, memory in rows.items()}
+        ordered = weighed(fused, qualities, query.recipe.quality_weight)
+        for ranking in rankings.values() if query.recipe.fusion.method == "calibrated" else ():
+            ordered = keep_exact(ordered, ranking)
+        return ordered
 
     async def _choose(
         self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
@@ -194,7 +208,10 @@ class Recaller:
             return float(one @ other) if one is not None and other is not None else 0.0
 
         own = [vectors.get(f.id) for f in fused]
-        relevance = [f.score if wanted is None else cosine(wanted, v) for f, v in zip(fused, own, strict=True)]
+        relevance = [
+            f.score if wanted is None else cosine(wanted, v) * quality_factor(f)
+            for f, v in zip(fused, own, strict=True)
+        ]
         balance, count = query.recipe.diversity.balance, query.limit
         return mmr(relevance, lambda a, b: cosine(own[a], own[b]), balance=balance, count=count), lost
 

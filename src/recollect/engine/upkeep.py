@@ -1,12 +1,11 @@
-"""Work that does not keep a caller waiting: vectors that are still missing, links to the nearest, hit counts."""
+"""Work that does not keep a caller waiting: vectors that are still missing, links to the nearest."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Coroutine, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from recollect.engine.embedding import Embedding
@@ -16,7 +15,6 @@ from recollect.ports import Store, VectorIndex
 from recollect.types import Memory
 
 LINK_BATCH = 200
-FLUSH_SECONDS = 5.0
 RETRY_SECONDS = (1.0, 60.0)
 """Between two tries while the embedder is down: at first, and at most; each wait is twice the one before."""
 
@@ -121,35 +119,3 @@ class Upkeep:
         if found:
             await self._store.link_nearest(space, {id: similar(id, hits) for id, hits in found.items()})
         return bool(found)
-
-
-class HitCounter:
-    """Counts what was recalled, and writes the counts now and then, so that a recall never waits for a write."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._waiting: dict[str, Counter[str]] = defaultdict(Counter)
-        self._flusher: asyncio.Task[None] | None = None
-
-    def count(self, space: str, ids: Iterable[str]) -> None:
-        self._waiting[space].update(ids)
-        if self._flusher is None or self._flusher.done():
-            self._flusher = asyncio.create_task(self._flush_later())
-
-    async def flush(self) -> None:
-        """Write what was counted. Counts are a convenience: a store that cannot be written loses them, no more."""
-        waiting, self._waiting = self._waiting, defaultdict(Counter)
-        for space, hits in waiting.items():
-            try:
-                await self._store.mark_hits(space, hits, now=datetime.now(UTC))
-            except RecollectError:
-                return
-
-    async def close(self) -> None:
-        if self._flusher is not None:
-            self._flusher.cancel()
-        await self.flush()
-
-    async def _flush_later(self) -> None:
-        await asyncio.sleep(FLUSH_SECONDS)
-        await self.flush()

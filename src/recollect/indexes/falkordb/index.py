@@ -16,7 +16,7 @@ from recollect.indexes.falkordb.failures import BACKEND
 from recollect.indexes.falkordb.server import NoGraph, Server
 from recollect.indexes.paths import LINKS_PER_MEMORY, LINKS_PER_STEP, Link, Paths, check_depth
 from recollect.ports import Change, ExternalIndex, Reached
-from recollect.types import Edge, Filter
+from recollect.types import Edge, Filter, Generation
 
 CHANGES_PER_QUERY: Final = 1_000
 NODES_PER_PAGE: Final = 10_000
@@ -74,6 +74,9 @@ class FalkorIndex:
     async def check(self) -> None:
         with suppress(NoGraph):
             await self._server.read(self._address.graph(0, ""), COUNT)
+
+    async def use(self, generation: Generation) -> None:
+        """It holds no vectors."""
 
     async def apply(self, space: str, changes: Sequence[Change]) -> None:
         """See `ExternalIndex.apply`. A link may lead to a memory that is not known yet; it is not held before its own

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2s
 from secrets import token_hex
@@ -17,10 +16,11 @@ from typing import Any, Final, TypeAlias
 
 from qdrant_client import AsyncQdrantClient, models
 
-from recollect.errors import BackendError, BackendUnavailable, ConfigError
+from recollect.errors import BackendError, BackendUnavailable
 from recollect.indexes.qdrant import points
 from recollect.indexes.qdrant.connection import Connection
 from recollect.indexes.qdrant.failures import BACKEND, CollectionMissing
+from recollect.settings import QdrantSettings
 from recollect.types import Generation
 
 IndexParams: TypeAlias = (
@@ -29,7 +29,6 @@ IndexParams: TypeAlias = (
 
 NEEDED: Final = (1, 19)
 """The first Qdrant that can match the beginning of a keyword, which is what a source prefix is."""
-QUANTISATIONS: Final = ("none", "int8")
 _FIRST: Final = "0" * 8
 _SLUG: Final = 40
 _LINKS: Final = 16  # per point, among the points of its space
@@ -51,28 +50,6 @@ INDEXES: Final[Mapping[str, IndexParams]] = {
     points.EXPIRES_AT: _DATETIME,
 }
 """What each field of a payload is looked up by. Only spaces have graphs of their own: no search goes beyond one."""
-
-
-@dataclass(frozen=True, slots=True)
-class QdrantSettings:
-    """How collections are made, for a cluster or a small machine. What exists already is left as it is."""
-
-    quantisation: str = "none"
-    """`int8` searches among vectors of a quarter of the size, and compares the best in full."""
-    shard_number: int | None = None
-    replication_factor: int | None = None
-    on_disk: bool = False
-    """Whether vectors and their graphs are read from the disk rather than held in memory."""
-
-    def __post_init__(self) -> None:
-        if self.quantisation not in QUANTISATIONS:
-            raise ConfigError(
-                f"the quantisation of Qdrant is {self.quantisation!r}, and must be one of: {', '.join(QUANTISATIONS)}"
-            )
-        for name in ("shard_number", "replication_factor"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"the {name} of Qdrant is {value}, and must be 1 or more")
 
 
 def alias_of(prefix: str, generation: Generation) -> str:

@@ -13,12 +13,12 @@ from recollect.errors import BackendError, BackendUnavailable
 from recollect.indexes.exact import SAMPLE
 from recollect.indexes.qdrant import collections, points
 from recollect.indexes.qdrant.address import parse
-from recollect.indexes.qdrant.collections import QdrantSettings
 from recollect.indexes.qdrant.connection import Connection
 from recollect.indexes.qdrant.failures import BACKEND, CollectionMissing
 from recollect.indexes.qdrant.filters import conditions, outside, within
 from recollect.indexes.qdrant.samples import Samples
 from recollect.ports import Change, ExternalIndex, VectorHits
+from recollect.settings import QdrantSettings
 from recollect.types import Filter, Generation, Scored
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class QdrantIndex:
         lowest: float = 0.0,
     ) -> None:
         """Raises ConfigError for a URL that names no Qdrant; nothing is reached yet."""
-        self._connection = Connection(parse(url), key, timeout)
+        self._connection = Connection(parse(url), key or settings.key, timeout)
         self._settings = settings
         self._lowest = lowest
         self._generation: Generation | None = None

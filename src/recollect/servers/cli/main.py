@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect.servers.cli import demo, evaluating, linking, records, searching, transfer, upkeep
+from recollect.servers.cli import demo, evaluating, indexing, linking, records, searching, transfer, upkeep
 from recollect.servers.cli.failures import Commands
 
 GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
@@ -28,8 +28,10 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         transfer.copy,
         upkeep.spaces,
         upkeep.stats,
+        upkeep.score,
         upkeep.migrate,
     ),
+    "External indexes": (indexing.sync, indexing.rebuild),
     "How good is it": (searching.recipes, evaluating.eval_),
 }
 

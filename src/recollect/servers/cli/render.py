@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -23,7 +23,6 @@ from recollect.types import (
     Recall,
     Remembered,
     Snippet,
-    SpaceStats,
     Why,
 )
 
@@ -72,14 +71,16 @@ def reason(why: Why, legs: Mapping[str, str]) -> Text:
     """Why a hit is there, in a phrase: each lane's rank and share, in the colour of its leg."""
     ordered = sorted(why, key=lambda part: -part.contribution)
     return Text("  ").join(
-        Text.assemble((f"{part.lane} #{part.rank}", style(part, legs)), (f" +{part.contribution:.3f}", QUIET))
+        Text.assemble((f"{part.lane} #{part.rank}", style(part, legs)), (f" {part.contribution:+.3f}", QUIET))
         for part in ordered
     )
 
 
 def style(part: Contribution, legs: Mapping[str, str]) -> str:
-    """The colour of a lane's leg; what is no lane of the recipe is the lift for an exact match of words."""
-    return LEG_STYLES[legs.get(part.lane, "keyword")]
+    """The colour of a lane's leg; what is no lane of the recipe is what its quality did to a hit, or the lift for an
+    exact match of words.
+    """
+    return QUIET if part.lane == "quality" and part.lane not in legs else LEG_STYLES[legs.get(part.lane, "keyword")]
 
 
 def memory_line(memory: Memory) -> Text:
@@ -258,20 +259,6 @@ def neighbors(found: Sequence[Neighbor]) -> RenderableType:
     return table
 
 
-def stats(held: SpaceStats) -> RenderableType:
-    return sheet(
-        {
-            "space": held.space,
-            "memories": f"{held.memories:,}",
-            "superseded": f"{held.superseded:,}",
-            "not yet embedded": f"{held.pending:,}",
-            "links": f"{held.edges:,}",
-            "kinds": tally(held.kinds),
-            "namespaces": tally(held.namespaces),
-        }
-    )
-
-
 def diagnosis(found: Diagnosis) -> RenderableType:
     """Each check with its verdict."""
     grid = Table.grid(padding=(0, 2))
@@ -279,6 +266,13 @@ def diagnosis(found: Diagnosis) -> RenderableType:
         verdict = Text("ok", style="green") if check.ok else Text("FAILED", style="bold red")
         grid.add_row(verdict, Text(one_line(check.name), style="bold"), Text(visible(check.detail)))
     return grid
+
+
+def sync(indexes: Mapping[str, Mapping[str, Any]]) -> RenderableType:
+    """Each external index: what it was told, and what it has still to be told."""
+    if not indexes:
+        return Text("there is no external index: the store answers every leg itself")
+    return Text("\n".join(f"{name}: told {one['told']:,}, {one['waiting']:,} left" for name, one in indexes.items()))
 
 
 def migration(steps: Sequence[str], *, dry_run: bool) -> RenderableType:

@@ -53,6 +53,7 @@ def bounds(recipe: Recipe) -> Text:
     parts = [limit(recipe.limit), fanout(recipe.fanout), fusion(recipe.fusion), diversity(recipe.diversity)]
     parts += [f"score >= {recipe.min_score:g}"] if recipe.min_score is not None else []
     parts += [f"quality >= {recipe.min_quality:g} or unscored"] if recipe.min_quality is not None else []
+    parts += [f"weighed by quality {recipe.quality_weight:g}"] if recipe.quality_weight else []
     parts.append("superseded " + ("in" if recipe.include_superseded else "out"))
     parts.append("expired " + ("in" if recipe.include_expired else "out"))
     parts.append("all lanes failed: " + ("an error" if recipe.all_failed == "raise" else "empty"))

@@ -31,6 +31,9 @@ def recall(
         int | None, typer.Option(metavar="N", help="How many hits a lane is asked for.", show_default="recipe's")
     ] = None,
     min_score: Annotated[float | None, typer.Option(metavar="S", help="Only hits that score this or more.")] = None,
+    quality_weight: Annotated[
+        float | None, typer.Option(metavar="W", help="Let quality count so much, 0 to 1.", show_default="recipe's")
+    ] = None,
     kind: opt.Kinds = None,
     namespace: opt.Namespaces = None,
     tag: opt.WantedTags = None,
@@ -54,6 +57,7 @@ def recall(
         fanout=fanout,
         weights=weights_of(weight),
         min_score=min_score,
+        quality_weight=quality_weight,
         expect=expect,
         kinds=kind,
         namespaces=namespace,

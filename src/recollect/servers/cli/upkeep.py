@@ -1,4 +1,4 @@
-"""Commands on a store as a whole: doctor, migrate, stats, spaces."""
+"""Commands on a store as a whole: doctor, migrate, stats, score, spaces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
-from recollect.servers.cli.output import show
+from recollect.servers.cli.output import json_ready, progress, show
 
 
 def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: opt.Json = False) -> None:
@@ -45,13 +45,33 @@ def migrate(
     show({"dry_run": dry_run, "steps": steps}, lambda _: render.migration(steps, dry_run=dry_run), as_json=as_json)
 
 
-def stats(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Count what a space holds."""
-    from recollect.servers.cli import render
+def stats(
+    since: Annotated[
+        str, typer.Option("--since", metavar="WHEN", help="How it was used since then: 36h, 7d, 4w, or a time.")
+    ] = "7d",
+    space: opt.SpaceName = "default",
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Count what a space holds, and show how it was used: recalls, and what each leg found for them."""
+    from recollect.servers.cli import render_stats
 
     with open_store(store) as r:
-        held = r.space(space).stats()
-    show(held, render.stats, as_json=as_json)
+        here = r.space(space)
+        held, used = here.stats(), here.usage(since)
+    document = {**json_ready(held), "usage": used}
+    show(document, lambda _: render_stats.stats(held, used), as_json=as_json)
+
+
+def score(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Give every memory its quality, by how often and how recently it was recalled. Run it now and then."""
+    from recollect.servers.cli import render_stats
+
+    with open_store(store) as r, progress() as bar:
+        here = r.space(space)
+        task = bar.add_task("scoring", total=here.stats().memories)
+        rated = here.score(on_progress=lambda done: bar.update(task, completed=done))
+    show(rated, render_stats.rated, as_json=as_json)
 
 
 def spaces(store: opt.Store = None, as_json: opt.Json = False) -> None:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
 from recollect.settings import PostgresSettings
-from recollect.stores.postgres import graph, outbox, records, text_indexes, vectors, word_scores, words, writes
+from recollect.stores.postgres import graph, outbox, records, text_indexes, usage, vectors, word_scores, words, writes
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.rows import ensure_space, fetch, space_number
 from recollect.stores.postgres.vectors import VectorSearch
-from recollect.types import Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import Bucket, Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.server import EmbeddedServer
@@ -281,6 +281,20 @@ class PostgresStore:
 
     async def release(self, index: str, holder: str) -> None:
         await self._connections.write(lambda db: outbox.release(db, index, holder))
+
+    # How a space is used
+
+    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
+        await self._write(space, lambda db, number: usage.count(db, number, buckets))
+
+    async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
+        return await self._read(space, lambda db, number: usage.since(db, number, since))
+
+    async def most_hits(self, space: str) -> int:
+        return await self._read(space, lambda db, number: usage.most_hits(db, number))
+
+    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
+        return await self._write(space, lambda db, number: usage.set_qualities(db, number, qualities))
 
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._number(space)

@@ -1,7 +1,8 @@
 """Which way the nearest vectors are looked for: all that pass are compared, or the index is walked. Pure arithmetic.
 
-A walk visits the vectors of the whole index by nearness, those of other spaces and those that the filter keeps out as
-well. So it is quick where most of the index may be found, and slow where little of it may.
+A walk visits the vectors of the whole index by nearness, also those of other spaces and those that the filter keeps
+out. So it is quick where most of the index may be found, and slow where little of it may. Measured with vectors of 384
+dimensions, 100,000 in one space and as many in others.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-EFFORT: Final = 200
-"""Candidates that a walk keeps at least (`hnsw.ef_search`): of 100,000 it finds 0.99 of the nearest ten."""
+EFFORT: Final = 250
 EFFORT_PER_HIT: Final = 3
+"""How many vectors that pass a walk looks at to find 0.99 of the nearest ten: so many, or so many for each hit."""
 MOST_EFFORT: Final = 1_000
-"""The most that pgvector allows."""
-VISIT: Final = 20
+"""The most candidates that pgvector keeps at once (`hnsw.ef_search`); beyond that it goes on in steps."""
+VISIT: Final = 4
 """How much longer it takes to visit a vector in the index than to compare one that is known to pass."""
 FEWEST: Final = EFFORT * VISIT
 """Up to so many vectors are always compared: no walk is quicker."""
@@ -30,21 +31,28 @@ MEMORY: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A walk through the index that keeps `effort` candidates and ends after `most` vectors at the latest."""
+    """A walk through the index that keeps `effort` candidates and ends when `enough` were found that pass, or after
+    `most` vectors.
+    """
 
     effort: int
-    most: int
+    enough: int
+    most: int = MOST_VISITED
 
 
 def choose(passing: int, indexed: int, limit: int, ef_search: int | None = None) -> Walk | None:
     """The walk that finds the nearest `limit` among the `passing` of `indexed` vectors; None where it is quicker to
-    compare all of them. `ef_search` is the effort that a recipe asks for.
+    compare all of them. `ef_search` is the effort that a recipe asks for, which is used as it is.
     """
     share = min(passing / max(indexed, 1), 1.0)
-    if passing <= FEWEST or VISIT * limit > share * passing:
+    looked_at = max(EFFORT, EFFORT_PER_HIT * limit)
+    if passing <= VISIT * looked_at or share * passing < VISIT * looked_at:
         return None
-    effort = ef_search or min(round(max(EFFORT, EFFORT_PER_HIT * limit) / share), MOST_EFFORT)
-    return Walk(effort, max(MOST_VISITED, round(SLACK * limit / share)))
+    most = max(MOST_VISITED, round(SLACK * looked_at / share))
+    if ef_search:
+        return Walk(ef_search, limit, most)
+    effort = round(looked_at / share)
+    return Walk(min(effort, MOST_EFFORT), limit if effort <= MOST_EFFORT else looked_at, most)
 
 
 def wants_index(vectors: int, indexed: int) -> bool:

@@ -36,8 +36,8 @@ Q = load(__name__, "vectors.sql")
 
 LINKED_EXACTLY: Final = 20_000
 """Up to so many vectors of a space the nearest to a batch of them are found quicker by multiplying than by an index."""
-LINK_WALK: Final = Walk(effort=100, most=20_000)
-"""For the nearest three."""
+LINK_EFFORT: Final = 100
+"""Of a walk that is to find the nearest three."""
 COMPARED_AT_ONCE: Final = 4_096
 
 
@@ -178,13 +178,14 @@ async def _walked(db: Database, question: _Question, walk: Walk) -> list[tuple[s
     """About the same by the index, or fewer."""
     condition, values = where_clause(question.space, question.where)
     await db.execute(settings(walk))
-    return await rows_of(db, question.sql("walk", where=condition), **question.values, **values)
+    sql = question.sql("walk", where=condition)
+    return await rows_of(db, sql, **question.values, enough=walk.enough, **values)
 
 
 async def _walked_from_each(
     db: Database, space: int, generation: GenerationRow, ids: Sequence[str], limit: int
 ) -> dict[str, list[Scored]]:
-    await db.execute(settings(LINK_WALK))
+    await db.execute(settings(Walk(LINK_EFFORT, limit + 1)))
     sql = Q["walk_from_each"].format(table=generation.table)
     found: defaultdict[str, list[Scored]] = defaultdict(list)
     for id, other, score in await rows_of(db, sql, space=space, ids=list(ids), limit=limit + 1):

@@ -15,11 +15,11 @@ import apsw
 
 from recollect.errors import ConfigError
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
-from recollect.stores.sqlite import graph, migrations, outbox, records, text_indexes, word_scores, words, writes
+from recollect.stores.sqlite import graph, migrations, outbox, records, text_indexes, usage, word_scores, words, writes
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
-from recollect.types import Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import Bucket, Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -271,6 +271,20 @@ class SqliteStore:
 
     async def release(self, index: str, holder: str) -> None:
         await self._connections.write(lambda db: outbox.release(db, index, holder))
+
+    # How a space is used
+
+    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
+        await self._write(space, lambda db, number: usage.count(db, number, buckets))
+
+    async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
+        return await self._read(space, lambda db, number: usage.since(db, number, since))
+
+    async def most_hits(self, space: str) -> int:
+        return await self._read(space, lambda db, number: usage.most_hits(db, number))
+
+    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
+        return await self._write(space, lambda db, number: usage.set_qualities(db, number, qualities))
 
     async def _read(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
         return await self._connections.read(lambda db: work(db, space_number(db, space) or NOWHERE))

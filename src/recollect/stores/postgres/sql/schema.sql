@@ -133,6 +133,29 @@ CREATE TABLE edges (
 CREATE INDEX edges_by_source ON edges (space, source, strength, target, relation);
 CREATE INDEX edges_by_target ON edges (space, target, strength, source, relation);
 
+-- How often a space was asked, by the hour, and what each leg had to do with it.
+CREATE TABLE usage (
+    space    integer NOT NULL REFERENCES spaces (number),
+    hour     timestamptz NOT NULL,
+    recalls  bigint NOT NULL,
+    degraded bigint NOT NULL,
+    failed   bigint NOT NULL,
+    PRIMARY KEY (space, hour)
+);
+
+CREATE TABLE leg_usage (
+    space    integer NOT NULL REFERENCES spaces (number),
+    hour     timestamptz NOT NULL,
+    leg      text NOT NULL,
+    hits     bigint NOT NULL,
+    searches bigint NOT NULL,
+    ms       double precision NOT NULL,
+    late     bigint NOT NULL,
+    failed   bigint NOT NULL,
+    skipped  bigint NOT NULL,
+    PRIMARY KEY (space, hour, leg)
+);
+
 -- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
 CREATE TABLE indexes (
     name       text PRIMARY KEY,

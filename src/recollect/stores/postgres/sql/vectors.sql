@@ -103,9 +103,10 @@ FROM (
     ) AS passing
     WHERE v.space = %(space)s
     ORDER BY v.vector <=> %(vector)s::{storage}
-    LIMIT %(limit)s
+    LIMIT %(enough)s
 ) AS nearest
 ORDER BY score DESC, id
+LIMIT %(limit)s
 
 -- name: walk_from_each
 -- About the nearest to each of some memories, itself among them, by the index.

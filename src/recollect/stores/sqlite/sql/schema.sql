@@ -124,6 +124,29 @@ CREATE VIRTUAL TABLE words USING fts5 (
     tokenize = "ascii tokenchars '!#$%&''*+,-./:;<=>?@[\]^_`{|}~'"
 );
 
+-- How often a space was asked, by the hour (times as everywhere), and what each leg had to do with it.
+CREATE TABLE usage (
+    space    INTEGER NOT NULL REFERENCES spaces (number),
+    hour     INTEGER NOT NULL,
+    recalls  INTEGER NOT NULL,
+    degraded INTEGER NOT NULL,
+    failed   INTEGER NOT NULL,
+    PRIMARY KEY (space, hour)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leg_usage (
+    space    INTEGER NOT NULL REFERENCES spaces (number),
+    hour     INTEGER NOT NULL,
+    leg      TEXT NOT NULL,
+    hits     INTEGER NOT NULL,
+    searches INTEGER NOT NULL,
+    ms       REAL NOT NULL,
+    late     INTEGER NOT NULL,
+    failed   INTEGER NOT NULL,
+    skipped  INTEGER NOT NULL,
+    PRIMARY KEY (space, hour, leg)
+) STRICT, WITHOUT ROWID;
+
 -- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
 CREATE TABLE indexes (
     name       TEXT PRIMARY KEY,

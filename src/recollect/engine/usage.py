@@ -1,0 +1,118 @@
+"""How a space is used: what each recall came to, counted in memory and written now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import add
+from typing import Final
+
+from recollect.errors import InvalidRequest, RecollectError
+from recollect.limits import check_time
+from recollect.ports import Store
+from recollect.recipes import Recipe
+from recollect.types import Bucket, Hit, LaneReport, Leg, LegUsage, Recall, SpaceUsage, Usage
+
+FLUSH_SECONDS: Final = 5.0
+EVER: Final = datetime.min.replace(tzinfo=UTC)
+NOTHING: Final = Usage()
+SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
+HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
+
+
+class HitCounter:
+    """Counts what was recalled, and writes the counts now and then, so that a recall never waits for a write. What a
+    process has counted in its last seconds is lost with it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._hits: dict[str, Counter[str]] = defaultdict(Counter)
+        self._usage: dict[str, dict[datetime, Usage]] = defaultdict(dict)
+        self._flusher: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+
+    def count(self, space: str, recipe: Recipe, recall: Recall) -> None:
+        """An answer: its memories, and what each leg had to do with them."""
+        self._hits[space].update(hit.memory.id for hit in recall.hits)
+        self._add(space, Usage(1, degraded=int(recall.degraded), legs=leg_usage(recipe, recall.lanes, recall.hits)))
+
+    def count_failed(self, space: str, recipe: Recipe, lanes: Sequence[LaneReport]) -> None:
+        """A recall that had no answer."""
+        self._add(space, Usage(1, failed=1, legs=leg_usage(recipe, lanes, ())))
+
+    def _add(self, space: str, usage: Usage) -> None:
+        hours, hour = self._usage[space], hour_of(datetime.now(UTC))
+        hours[hour] = hours.get(hour, NOTHING) + usage
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush_later())
+
+    async def flush(self) -> None:
+        """Write what was counted. Counts are a convenience: a store that cannot be written loses them, no more."""
+        async with self._writing:
+            hits, self._hits = self._hits, defaultdict(Counter)
+            usage, self._usage = self._usage, defaultdict(dict)
+            for space, hours in usage.items():
+                try:
+                    await self._store.count_usage(space, [Bucket(*one) for one in hours.items()])
+                    if hits[space]:
+                        await self._store.mark_hits(space, hits[space], now=datetime.now(UTC))
+                except RecollectError:
+                    return
+
+    async def close(self) -> None:
+        async with self._writing:  # what is being written is not cut off
+            if self._flusher is not None:
+                self._flusher.cancel()
+        await self.flush()
+
+    async def _flush_later(self) -> None:
+        await asyncio.sleep(FLUSH_SECONDS)
+        await self.flush()
+
+
+def leg_usage(recipe: Recipe, lanes: Iterable[LaneReport], hits: Sequence[Hit]) -> dict[Leg, LegUsage]:
+    """What each leg did in one recall: its lanes that were wanted, and the hits that one of its lanes found."""
+    wanted = {lane.name for lane in recipe.lanes if lane.weight > 0}
+    legs_of = {lane.name: lane.leg for lane in recipe.lanes}
+    found = Counter(leg for hit in hits for leg in {legs_of[part.lane] for part in hit.why if part.lane in legs_of})
+    done: dict[Leg, LegUsage] = {}
+    for report in lanes:
+        if report.lane in wanted:
+            before = done.get(report.leg) or LegUsage(hits=found[report.leg])
+            done[report.leg] = before + _lane_usage(report)
+    return done
+
+
+def _lane_usage(report: LaneReport) -> LegUsage:
+    if report.status == "skipped":
+        return LegUsage(skipped=1)
+    late, failed = int(report.status == "late"), int(report.status == "failed")
+    return LegUsage(searches=1, ms=report.ms, late=late, failed=failed)
+
+
+async def usage_since(store: Store, space: str, since: datetime | None) -> SpaceUsage:
+    """How a space was used since then, or ever."""
+    start = None if since is None else hour_of(since)
+    buckets = tuple(await store.usage(space, start or EVER))
+    return SpaceUsage(space, start, reduce(add, (bucket.usage for bucket in buckets), NOTHING), buckets)
+
+
+def check_since(value: object, now: datetime) -> datetime | None:
+    """A time, or how long ago it was: 36h, 7d, 4w."""
+    span = SPAN.fullmatch(value) if isinstance(value, str) else None
+    try:
+        return now - timedelta(hours=int(span[1]) * HOURS[span[2]]) if span else check_time("since", value)
+    except OverflowError:
+        return None
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{error}, or a span such as 36h, 7d or 4w") from None
+
+
+def hour_of(moment: datetime) -> datetime:
+    """The beginning of the hour."""
+    return moment.replace(minute=0, second=0, microsecond=0)

@@ -1,0 +1,34 @@
+-- How a space is used, by the hour, and what its memories are worth by that.
+
+-- name: count_recalls
+-- Add to the recalls of an hour; a space without a memory has no number, and counts nothing.
+INSERT INTO usage (space, hour, recalls, degraded, failed)
+SELECT number, ?2, ?3, ?4, ?5 FROM spaces WHERE number = ?1
+ON CONFLICT (space, hour) DO UPDATE
+SET recalls = recalls + excluded.recalls, degraded = degraded + excluded.degraded, failed = failed + excluded.failed
+
+-- name: count_legs
+-- Add to what a leg did in an hour.
+INSERT INTO leg_usage (space, hour, leg, hits, searches, ms, late, failed, skipped)
+SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM spaces WHERE number = ?1
+ON CONFLICT (space, hour, leg) DO UPDATE
+SET hits = hits + excluded.hits, searches = searches + excluded.searches, ms = ms + excluded.ms,
+    late = late + excluded.late, failed = failed + excluded.failed, skipped = skipped + excluded.skipped
+
+-- name: usage
+-- The hours from some time on, each with its legs.
+SELECT u.hour, u.recalls, u.degraded, u.failed,
+       l.leg, l.hits, l.searches, l.ms, l.late, l.failed, l.skipped
+FROM usage AS u LEFT JOIN leg_usage AS l ON l.space = u.space AND l.hour = u.hour
+WHERE u.space = ?1 AND u.hour >= ?2
+ORDER BY u.hour, l.leg
+
+-- name: most_hits
+-- How often the memory was recalled that was recalled most.
+SELECT coalesce(max(hits), 0) FROM memories WHERE space = +?1
+
+-- name: set_qualities
+-- A JSON object of qualities by id; what has its quality already is left alone.
+UPDATE memories SET quality = given.value
+FROM json_each(?2) AS given
+WHERE memories.space = +?1 AND memories.id = given.key AND memories.quality IS NOT given.value

@@ -1,0 +1,42 @@
+"""How a space is used, and what its memories are worth by that: functions of a connection, inside the transaction of
+their caller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import apsw
+
+from recollect.stores.named_sql import load
+from recollect.stores.sqlite.rows import micros, moment, tick
+from recollect.stores.usage_rows import buckets_of, leg_rows, recall_rows
+from recollect.types import Bucket
+
+Q = load(__name__, "usage.sql")
+
+
+def count(db: apsw.Connection, space: int, buckets: Sequence[Bucket]) -> None:
+    """No tick: how often something is asked decides nothing about what is found."""
+    db.executemany(Q["count_recalls"], [(space, micros(hour), *rest) for hour, *rest in recall_rows(buckets)])
+    db.executemany(Q["count_legs"], [(space, micros(hour), *rest) for hour, *rest in leg_rows(buckets)])
+
+
+def since(db: apsw.Connection, space: int, start: datetime) -> list[Bucket]:
+    rows = db.execute(Q["usage"], (space, micros(start)))
+    return buckets_of((moment(hour), *rest) for hour, *rest in rows)
+
+
+def most_hits(db: apsw.Connection, space: int) -> int:
+    most: int = db.execute(Q["most_hits"], (space,)).get
+    return most
+
+
+def set_qualities(db: apsw.Connection, space: int, qualities: Mapping[str, float]) -> int:
+    db.execute(Q["set_qualities"], (space, json.dumps(dict(qualities))))
+    changed = db.changes()
+    if changed:
+        tick(db)  # filters ask for quality
+    return changed
