@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Leg: TypeAlias = Literal["vector", "keyword", "graph"]
 EmbeddingState: TypeAlias = Literal["ready", "pending", "failed"]
+Access: TypeAlias = Literal["read", "write"]
 LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
 Lost: TypeAlias = Literal[
     "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
@@ -89,6 +90,16 @@ class Edge:
     target: str
     relation: str = "related"
     strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A namespace of a space that another one may see, or also change."""
+
+    space: str
+    namespace: str
+    to: str
+    access: Access = "read"
 
 
 SIMILAR = "similar"
@@ -243,6 +254,13 @@ class LaneReport:
     reason: str = ""
     ms: float = 0.0
     candidates: int = 0
+    wanted: bool = True
+    """Whether the lane has a weight: one without is skipped on purpose."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether the lane was wanted and did not answer."""
+        return self.wanted and self.status != "ok"
 
 
 @dataclass(frozen=True, slots=True)

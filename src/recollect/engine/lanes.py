@@ -69,7 +69,7 @@ def longest_deadline(recipe: Recipe) -> float:
 
 async def _run(lane: Lane, question: Question, leg: LegSearch) -> Answered:
     if lane.weight == 0:
-        return LaneReport(lane.name, lane.leg, "skipped", "its weight is 0"), None
+        return LaneReport(lane.name, lane.leg, "skipped", "its weight is 0", wanted=False), None
     started = time.perf_counter()
 
     def report(status: LaneStatus, reason: str = "", candidates: int = 0) -> LaneReport:

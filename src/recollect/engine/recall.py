@@ -114,7 +114,7 @@ class Recaller:
         reports = tuple(report for report, _ in answered)
         rankings = rankings_of(answered)
         if not rankings:
-            reasons = "; ".join(f"{r.lane}: {r.reason}" for r in missing(query, reports))
+            reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.missing)
             return nothing(query, question, reports, f"every lane of the recall failed ({reasons})")
         try:
             found = await within(patience(query, question), finding.of(rankings), self._more)
@@ -123,7 +123,7 @@ class Recaller:
             return nothing(query, question, reports, reason)
         return Recall(
             hits=found.hits,
-            degraded=bool(missing(query, reports) or found.lost),
+            degraded=any(report.missing for report in reports) or bool(found.lost),
             lanes=noted(reports, found.lost),
             took=took(question),
             query=query.text,
@@ -231,12 +231,6 @@ class Recaller:
 def rankings_of(answered: Sequence[Answered]) -> dict[str, Ranking]:
     """What the lanes found that answered, by lane."""
     return {report.lane: ranking for report, ranking in answered if ranking is not None}
-
-
-def missing(query: Query, reports: Sequence[LaneReport]) -> list[LaneReport]:
-    """The lanes that were wanted and did not answer."""
-    wanted = {lane.name for lane in query.recipe.lanes if lane.weight > 0}
-    return [report for report in reports if report.lane in wanted and report.status != "ok"]
 
 
 def noted(reports: tuple[LaneReport, ...], lost: str) -> tuple[LaneReport, ...]:

@@ -205,7 +205,7 @@ async def _answer(space: AsyncSpace, question: _Question, vector: Vector, recipe
     except RecallFailed as error:
         hits, lanes = (), error.lanes
     ms = (perf_counter() - started) * 1000
-    failures = [f"{lane.lane} {lane.status}: {lane.reason}" for lane in lanes if lane.status in ("late", "failed")]
+    failures = [f"{lane.lane} {lane.status}: {lane.reason}" for lane in lanes if lane.missing]
     return _Answer([document_of(hit.memory) for hit in hits], ms, failures)
 
 

@@ -109,10 +109,9 @@ def recall(answer: Recall, *, explain: bool = False) -> RenderableType:
 
 def degraded(answer: Recall) -> Iterable[Text]:
     """One warning for each lane that did not answer."""
-    if answer.degraded:
-        for report in answer.lanes:
-            if report.status in ("late", "failed"):
-                yield Text(one_line(f"degraded: lane {report.lane} {report.status}: {report.reason}"), style=WARNING)
+    for report in answer.lanes:
+        if report.missing:
+            yield Text(one_line(f"degraded: lane {report.lane} {report.status}: {report.reason}"), style=WARNING)
 
 
 def hit_block(rank: int, hit: Hit, legs: Mapping[str, str], *, explain: bool = False) -> RenderableType:
