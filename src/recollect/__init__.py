@@ -32,6 +32,7 @@ from recollect.errors import (
 from recollect.ports import Embedder
 from recollect.recipes import RECIPES, Diversity, Fanout, Fusion, Lane, Limit, Recipe
 from recollect.settings import Settings
+from recollect.shared import AsyncShared, Shared
 from recollect.types import (
     Bucket,
     Contribution,
@@ -39,6 +40,7 @@ from recollect.types import (
     Edge,
     Expectation,
     Filter,
+    Grant,
     Hit,
     LaneReport,
     LegUsage,
@@ -57,6 +59,7 @@ from recollect.types import (
 __all__ = [
     "RECIPES",
     "AsyncRecollect",
+    "AsyncShared",
     "AsyncSpace",
     "BackendError",
     "BackendTimeout",
@@ -80,6 +83,7 @@ __all__ = [
     "Fanout",
     "Filter",
     "Fusion",
+    "Grant",
     "Hit",
     "Imported",
     "Ingested",
@@ -102,6 +106,7 @@ __all__ = [
     "Remembered",
     "SchemaOutdated",
     "Settings",
+    "Shared",
     "Snippet",
     "Space",
     "SpaceStats",

@@ -19,9 +19,11 @@ from recollect import composition
 from recollect.engine import copying
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, examine
+from recollect.engine.drafts import draft_of, replacement
 from recollect.engine.engine import Engine
 from recollect.engine.guarded import GuardedEmbedder
 from recollect.engine.guards import Guards
+from recollect.engine.guest import Guest
 from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
@@ -30,7 +32,20 @@ from recollect.limits import check_name
 from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Lag
 from recollect.settings import Settings
-from recollect.types import Draft, Edge, Memory, Neighbor, Page, Recall, Remembered, SpaceStats, SpaceUsage
+from recollect.shared import AsyncShared, Shared
+from recollect.types import (
+    Access,
+    Draft,
+    Edge,
+    Grant,
+    Memory,
+    Neighbor,
+    Page,
+    Recall,
+    Remembered,
+    SpaceStats,
+    SpaceUsage,
+)
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -152,7 +167,7 @@ class AsyncSpace:
 
     async def remember(self, text: str, **fields: Unpack[MemoryFields]) -> Remembered:
         """Store a text and what is known about it; an exact copy is not stored twice (`created` is False then)."""
-        return await self._engine.remember(self.name, _draft(text, fields))
+        return await self._engine.remember(self.name, draft_of(text, fields))
 
     async def remember_many(
         self, drafts: Iterable[Draft], *, on_progress: Callable[[int], None] | None = None
@@ -191,15 +206,8 @@ class AsyncSpace:
 
         A new text takes over the old one's namespace, kind and tags, unless others are given.
         """
-        if text is not None and by is None:
-            inherited = await self._engine.get(self.name, old)
-            kept: MemoryFields = {"namespace": inherited.namespace, "kind": inherited.kind, "tags": inherited.tags}
-            return await self._engine.supersede(self.name, old, _draft(text, {**kept, **fields}))
-        if text is None and by is not None and not fields:
-            return await self._engine.supersede(self.name, old, by)
-        raise InvalidRequest(
-            "supersede needs either a new text, or by=ID alone of the memory that replaces the old one"
-        )
+        known = await self._engine.get(self.name, old)
+        return await self._engine.supersede(self.name, old, replacement(known, text, by, fields))
 
     async def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
         """Link two memories; linking them again by the same relation changes the strength."""
@@ -213,12 +221,28 @@ class AsyncSpace:
         """What is linked to a memory, strongest first."""
         return await self._engine.neighbors(self.name, id, depth=depth, limit=limit)
 
+    async def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
+        """Let another space see a namespace of this one, or with `write` change it, too, until it is revoked."""
+        return await self._engine.sharing.grant(self.name, namespace, to, access)
+
+    async def revoke(self, namespace: str, from_: str) -> bool:
+        """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
+        return await self._engine.sharing.revoke(self.name, namespace, from_)
+
+    async def grants(self) -> builtins.list[Grant]:
+        """What this space lets others see, and what others let it see."""
+        return await self._engine.sharing.grants(self.name)
+
+    def shared(self, space: str, namespace: str) -> AsyncShared:
+        """A namespace that another space has granted to this one."""
+        return AsyncShared(Guest(self._engine, self.name, space, namespace))
+
     async def stats(self) -> SpaceStats:
         """What the space holds."""
         return await self._engine.stats(self.name)
 
     async def usage(self, since: datetime | str | None = None) -> SpaceUsage:
-        """How the space was used since a time, or over a span such as `7d`: recalls, and what each leg did, by hours."""
+        """How the space was used since a time, or over a span such as `7d`: recalls, and what legs did, by hours."""
         return await self._engine.usage(self.name, since)
 
     async def score(self, *, on_progress: Callable[[int], None] | None = None) -> Rated:
@@ -331,6 +355,7 @@ class Space:
 
     def __init__(self, space: AsyncSpace, portal: _Portal) -> None:
         self._space = space
+        self._portal = portal
         self._run = portal.run
         self.name = space.name
 
@@ -384,12 +409,28 @@ class Space:
         """What is linked to a memory, strongest first."""
         return self._run(self._space.neighbors(id, depth=depth, limit=limit))
 
+    def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
+        """Let another space see a namespace of this one, or with `write` change it, too, until it is revoked."""
+        return self._run(self._space.grant(namespace, to, access))
+
+    def revoke(self, namespace: str, from_: str) -> bool:
+        """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
+        return self._run(self._space.revoke(namespace, from_))
+
+    def grants(self) -> builtins.list[Grant]:
+        """What this space lets others see, and what others let it see."""
+        return self._run(self._space.grants())
+
+    def shared(self, space: str, namespace: str) -> Shared:
+        """A namespace that another space has granted to this one."""
+        return Shared(self._space.shared(space, namespace), self._portal)
+
     def stats(self) -> SpaceStats:
         """What the space holds."""
         return self._run(self._space.stats())
 
     def usage(self, since: datetime | str | None = None) -> SpaceUsage:
-        """How the space was used since a time, or over a span such as `7d`: recalls, and what each leg did, by hours."""
+        """How the space was used since a time, or over a span such as `7d`: recalls, and what legs did, by hours."""
         return self._run(self._space.usage(since))
 
     def score(self, *, on_progress: Callable[[int], None] | None = None) -> Rated:
@@ -450,11 +491,3 @@ async def _end_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-
-
-def _draft(text: str, fields: MemoryFields) -> Draft:
-    unknown = sorted(set(fields) - set(MemoryFields.__annotations__))
-    if unknown:
-        known = ", ".join(sorted(MemoryFields.__annotations__))
-        raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {known}")
-    return Draft(text, **fields)  # type: ignore[arg-type]  # the engine checks and converts every field

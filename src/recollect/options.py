@@ -31,8 +31,9 @@ class RecallOptions(FilterOptions, total=False):
 
     `weights` maps lane or leg names to weights, `lanes` maps them to other settings of theirs; `expect` asks where a
     memory that should have been found was lost; `window` brings thread neighbours along; `vector` is the question's
-    vector where the caller has it already; `renormalise` says whether the weight of lanes that did not answer goes to
-    the others; `quality_weight` says how much a memory's quality counts, from 0 to 1.
+    vector where the caller has it already; `shared` names namespaces of others that they let this space see, each as
+    (space, namespace), and none of them by an empty list; `renormalise` says whether the weight of lanes that did not
+    answer goes to the others; `quality_weight` says how much a memory's quality counts, from 0 to 1.
     """
 
     recipe: str | Recipe
@@ -48,6 +49,7 @@ class RecallOptions(FilterOptions, total=False):
     expect: str | None
     window: int
     vector: Sequence[float] | Vector | None
+    shared: Iterable[tuple[str, str]] | None
 
 
 class _Described(TypedDict, total=False):

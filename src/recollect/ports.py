@@ -15,11 +15,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from recollect.types import (
+    Access,
     Background,
     Bucket,
     Edge,
     Filter,
     Generation,
+    Grant,
     Leg,
     Memory,
     Page,
@@ -354,7 +356,25 @@ class Accounts(Protocol):
         """Set the quality of these ids and nothing else of them; how many had another one before."""
 
 
-class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Protocol):
+class Grants(Protocol):
+    """What spaces let each other see. Nothing here changes what another call reaches: whoever asks for a memory of
+    another space asks in that space, and looks here first.
+    """
+
+    async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
+        """Let another space see a namespace of this one, or also change it; granted already, with this access."""
+
+    async def revoke(self, space: str, namespace: str, to: str) -> bool:
+        """Take a grant of this space back; whether there was one."""
+
+    async def granted_by(self, space: str) -> Sequence[Grant]:
+        """What this space lets others see, by namespace and name."""
+
+    async def granted_to(self, space: str) -> Sequence[Grant]:
+        """What others let this space see, by space and namespace."""
+
+
+class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grants, Protocol):
     """A source of truth that can also search."""
 
     @property

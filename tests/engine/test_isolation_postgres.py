@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from recollect import AsyncRecollect, AsyncSpace, Draft, NotFound
+from recollect import AsyncRecollect, AsyncSpace, Draft, NotFound, Rated
 from recollect.stores.postgres.bulk import MANY
 
 TABLES = """
@@ -153,6 +153,11 @@ async def counted(there: AsyncSpace) -> tuple[int, int, int]:
     return stats.memories, stats.edges, stats.superseded
 
 
+async def used(there: AsyncSpace) -> tuple[int, set[int]]:
+    usage = await there.usage()
+    return usage.total.recalls, {bucket.usage.recalls for bucket in usage.buckets}
+
+
 CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
     "get": (lambda there: refused(there.get("a")), "refused"),
     "list": (listed, ["own"]),
@@ -164,6 +169,8 @@ CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
     "unlink": (unlinked, [0, 0]),
     "neighbors": (lambda there: refused(there.neighbors("a", depth=3)), "refused"),
     "stats": (counted, (1, 0, 0)),
+    "usage": (used, (1, {1})),
+    "score": (lambda there: there.score(), Rated(1, 1)),
     "export": (exported, ["own"]),
     "settle": (lambda there: there.settle(), None),
     "import_lines": (imported, (1, 1, 0, [], 1)),

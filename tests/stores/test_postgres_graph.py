@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recollect.conformance.samples import memory, record
 from recollect.errors import NotFound
+from recollect.indexes import paths
 from recollect.ports import Reached
-from recollect.stores import contents
 from recollect.stores.named_sql import read
 from recollect.stores.postgres.store import PostgresStore
 from recollect.stores.sqlite import graph as sqlite_graph
@@ -73,19 +73,19 @@ async def test_a_bounded_walk_follows_the_same_links(
     pg_store: PostgresStore, monkeypatch: pytest.MonkeyPatch, edges: list[Edge], seeds: set[str], depth: int
 ) -> None:
     """Where there are more links than a step looks at, the same are left out as in SQLite."""
-    monkeypatch.setattr(contents, "LINKS_PER_STEP", 5)
-    monkeypatch.setattr(contents, "LINKS_PER_MEMORY", 1)
+    monkeypatch.setattr(paths, "LINKS_PER_STEP", 5)
+    monkeypatch.setattr(paths, "LINKS_PER_MEMORY", 1)
     assert await walked(pg_store, edges, seeds, depth) == walked_in_sqlite(edges, seeds, depth)
 
 
 async def test_a_hub_does_not_stop_a_walk(pg_store: PostgresStore) -> None:
     """Of more links than a step looks at, the strongest count."""
-    count = contents.LINKS_PER_STEP + 10
+    count = paths.LINKS_PER_STEP + 10
     await pg_store.add("here", [record("a"), *(record(f"n{number:06}") for number in range(count))])
     edges = [Edge("a", f"n{number:06}", strength=0.5 if number < 10 else 0.9) for number in range(count)]
     await pg_store.link("here", edges)
     hits = await pg_store.walk("here", ["a"], Filter(), depth=1, limit=count)
-    assert len(hits) == contents.LINKS_PER_STEP
+    assert len(hits) == paths.LINKS_PER_STEP
     assert {hit.strength for hit in hits} == {0.9}
 
 

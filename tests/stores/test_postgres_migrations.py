@@ -14,7 +14,7 @@ import pytest
 
 from recollect.errors import BackendError
 from recollect.settings import PostgresSettings
-from recollect.stores.named_sql import load, read
+from recollect.stores.named_sql import load, newest, read
 from recollect.stores.postgres import migrations
 from recollect.stores.postgres.connections import Connections
 
@@ -69,11 +69,11 @@ async def version(db: psycopg.AsyncConnection[Any]) -> int:
 async def test_every_shipped_version_migrates_to_the_schema(pg_database: str) -> None:
     """From each version that ever was, the migrations lead to what a new database gets."""
     shipped = dict(migrations.shipped())
-    newest = migrations.newest(shipped)
-    assert sorted(shipped) == list(range(2, newest + 1))
+    last = newest(shipped)
+    assert sorted(shipped) == list(range(2, last + 1))
     now = read(MODULE, "schema.sql")
     fresh = await database(pg_database, "fresh", now, shipped)
-    for number in range(1, newest):
+    for number in range(1, last):
         old = await database(pg_database, f"old_{number}", (BASELINES / f"{number:03}.sql").read_text(), {})
         await migrations.bring(old, number, now, shipped)
         assert await shape(old) == await shape(fresh)

@@ -66,7 +66,7 @@ async def test_an_empty_database_becomes_a_store(pg_database: str) -> None:
     """
     await make_store(pg_database)
     connections = await opened(pg_database, create=False)
-    assert await version(connections) == str(migrations.newest(migrations.shipped()))
+    assert await version(connections) == str(named_sql.newest(migrations.shipped()))
     await connections.close()
 
 

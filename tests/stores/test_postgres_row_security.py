@@ -33,7 +33,7 @@ VECTORS = "CREATE TABLE vectors_1 (space integer, row bigint, PRIMARY KEY (space
 SECURED = """
     SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'space'
-    WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind = 'r' ORDER BY 1
+    WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind = 'r' AND c.relname <> 'outbox' ORDER BY 1
 """
 
 

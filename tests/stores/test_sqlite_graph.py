@@ -9,7 +9,7 @@ import apsw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.stores import contents
+from recollect.indexes import paths
 from recollect.stores.named_sql import read
 from recollect.stores.sqlite import graph
 from recollect.types import Edge, Filter
@@ -62,11 +62,11 @@ def test_a_walk_finds_the_best_paths(edges: list[Edge], seeds: set[str], depth: 
 
 def test_a_hub_does_not_stop_a_walk() -> None:
     """Of more links than a step looks at, the strongest count."""
-    count = contents.LINKS_PER_STEP + 10
+    count = paths.LINKS_PER_STEP + 10
     db = store([])
     db.executemany(MEMORY, ((f"n{number:06}",) for number in range(count)))
     edges = [Edge("a", f"n{number:06}", strength=0.5 if number < 10 else 0.9) for number in range(count)]
     graph.link(db, 1, edges)
     hits = graph.walk(db, 1, ["a"], Filter(), depth=1, limit=count)
-    assert len(hits) == contents.LINKS_PER_STEP
+    assert len(hits) == paths.LINKS_PER_STEP
     assert {hit.strength for hit in hits} == {0.9}

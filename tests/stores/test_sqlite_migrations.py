@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from recollect.errors import SchemaOutdated
-from recollect.stores.named_sql import load, read
+from recollect.stores.named_sql import load, newest, read
 from recollect.stores.sqlite import migrations
 
 BASELINES = Path(__file__).parent / "schemas"
@@ -41,10 +41,10 @@ def shape(db: apsw.Connection) -> object:
 def test_every_shipped_version_migrates_to_the_schema() -> None:
     """From each version that ever was, the migrations lead to what a new file gets."""
     shipped = dict(migrations.shipped())
-    newest = migrations.newest(shipped)
-    assert sorted(shipped) == list(range(2, newest + 1))
+    last = newest(shipped)
+    assert sorted(shipped) == list(range(2, last + 1))
     fresh = shape(database(read("recollect.stores.sqlite.store", "schema.sql"), shipped))
-    for version in range(1, newest):
+    for version in range(1, last):
         old = database((BASELINES / f"{version:03}.sql").read_text(), {})
         old.pragma("user_version", version)
         migrations.migrate(old, PATH, read("recollect.stores.sqlite.store", "schema.sql"), shipped)

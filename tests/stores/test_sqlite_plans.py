@@ -12,9 +12,10 @@ from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite.filters import rows_query, where_clause
 from recollect.types import Filter
 
-RECORDS, GRAPH = (
+RECORDS, GRAPH, USAGE = (
     load("recollect.stores.sqlite.store", "records.sql"),
     load("recollect.stores.sqlite.store", "graph.sql"),
+    load("recollect.stores.sqlite.store", "usage.sql"),
 )
 NOW = datetime(2024, 5, 3, tzinfo=UTC)
 FILTERS = {
@@ -56,6 +57,7 @@ def plan(db: apsw.Connection, sql: str) -> list[str]:
         ("beside", "SEARCH n USING INDEX memories_by_thread (space=? AND thread=? AND namespace=? AND place>?)"),
         ("pending", "SEARCH memories USING INDEX memories_pending (space=?)"),
         ("unlinked", "SEARCH memories USING INDEX memories_unlinked (space=?)"),
+        ("mark_hits", "SEARCH memories USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),
         ("delete_memories", "SEARCH memories USING INTEGER PRIMARY KEY (rowid=?)"),
         ("delete_tags", "SEARCH tags USING PRIMARY KEY (space=? AND tag=? AND row=?)"),
     ],
@@ -81,6 +83,25 @@ def test_links(db: apsw.Connection, statement: str, steps: list[str]) -> None:
     """Links are found from either end through an index."""
     found = plan(db, GRAPH[statement])
     assert all(any(step in detail for detail in found) for step in steps), found
+
+
+@pytest.mark.parametrize(
+    ("statement", "steps"),
+    [
+        ("count_recalls", ["SEARCH spaces USING INTEGER PRIMARY KEY (rowid=?)"]),
+        ("count_legs", ["SEARCH spaces USING INTEGER PRIMARY KEY (rowid=?)"]),
+        (
+            "usage",
+            ["SEARCH u USING PRIMARY KEY (space=? AND hour>?)", "SEARCH l USING PRIMARY KEY (space=? AND hour=?)"],
+        ),
+        ("set_quality", ["SEARCH memories USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"]),
+    ],
+)
+def test_usage(db: apsw.Connection, statement: str, steps: list[str]) -> None:
+    """Counting and scoring read no more than they change, and the hours come in their order without sorting."""
+    found = plan(db, USAGE[statement])
+    assert all(any(detail.startswith(step) for detail in found) for step in steps), found
+    assert not [detail for detail in found if detail.startswith("SCAN") or "ORDER BY" in detail]
 
 
 @pytest.mark.parametrize("sql", [GRAPH["links_of"], RECORDS["beside"], RECORDS["pending"], RECORDS["unlinked"]])

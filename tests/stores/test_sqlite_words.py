@@ -173,8 +173,8 @@ def test_random_texts_score_as_a_brute_force_search(index: Index) -> None:
 def brute_force(db: apsw.Connection, space: int, question: str) -> dict[int, float]:
     """BM25 over every memory of a space, from nothing but the table `memories`."""
     documents = {row: (space, fields) for row, space, fields in _documents(db)}
-    average = sum(len(field) for _, fields in documents.values() for field in fields) / len(documents)
     here = {row: fields for row, (owner, fields) in documents.items() if owner == space}
+    average = sum(len(field) for fields in here.values() for field in fields) / len(here)
     scores: dict[int, float] = {}
     for term in dict.fromkeys(terms(question)):
         holding = {row: fields for row, fields in here.items() if any(term in field for field in fields)}
@@ -199,6 +199,16 @@ def _documents(db: apsw.Connection) -> Iterator[tuple[int, int, list[list[str]]]
 
 
 # Spaces, filters, bounds
+
+
+def test_another_spaces_lengths_do_not_count(index: Index) -> None:
+    """A space's scores stay to the last digits what they are, however long the memories of another one are."""
+    index.put("plum plum banana", "banana cherry", "cherry cherry cherry cherry plum")
+    alone = index.find("plum banana")
+    index.put(*["banana " * 40] * 5, space=2)
+    beside = index.find("plum banana")
+    assert list(beside) == list(alone)
+    assert all(isclose(beside[row], alone[row], rel_tol=1e-12) for row in alone)
 
 
 def test_two_spaces_never_meet(index: Index) -> None:

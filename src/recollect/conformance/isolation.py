@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from recollect.conformance.samples import ALL, HERE, MODEL, NOW, found, memory, nearest, question, raises, record, unit
 from recollect.errors import NotFound
 from recollect.ports import Store
-from recollect.types import Edge
+from recollect.types import Bucket, Edge, Usage
 
 THERE = "there"
+YEAR = timedelta(days=365)
 IDS = ["a", "b"]
 EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
 OUTBOX = {"feed", "waiting", "delivered", "lag", "lease", "release"}
@@ -54,6 +56,14 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "walk": (lambda store: store.walk(THERE, ["a"], ALL, depth=3, limit=10), []),
     "edges": (_edges, []),
     "enter": (lambda store: store.enter("index", THERE, IDS), None),
+    "usage": (lambda store: store.usage(THERE, NOW - YEAR), []),
+    "count_usage": (lambda store: store.count_usage(THERE, [Bucket(NOW, Usage(recalls=1))]), None),
+    "most_hits": (lambda store: store.most_hits(THERE), 0),
+    "set_qualities": (lambda store: store.set_qualities(THERE, dict.fromkeys(IDS, 0.25)), 0),
+    "granted_by": (lambda store: store.granted_by(THERE), []),
+    "granted_to": (lambda store: store.granted_to(THERE), []),
+    "revoke": (lambda store: store.revoke(THERE, "notes", "reader"), False),
+    "grant": (lambda store: store.grant(THERE, "notes", "reader", "write"), None),
     "add": (lambda store: _added(store), (True, 0, [])),
 }
 """Every call of a store, made from another space with the ids of this one, and what it must come to. `add` comes last:
@@ -93,6 +103,9 @@ async def _furnish(store: Store) -> None:
     batch = [record(id, f"umbrella {id}", vector=unit(1), thread="t", tags=("x",)) for id in IDS]
     await store.add(HERE, [*batch, record("c")])
     await store.link(HERE, [Edge("a", "b", strength=0.5)])
+    await store.mark_hits(HERE, {"a": 3}, now=NOW)
+    await store.count_usage(HERE, [Bucket(NOW, Usage(recalls=3))])
+    await store.grant(HERE, "notes", "reader", "read")
 
 
 async def _state(store: Store) -> Any:
@@ -106,6 +119,9 @@ async def _state(store: Store) -> Any:
         await store.unlinked(HERE, limit=10),
         await store.beside(HERE, IDS, 2),
         await store.stats(HERE),
+        list(await store.usage(HERE, NOW - YEAR)),
+        await store.most_hits(HERE),
+        list(await store.granted_by(HERE)),
     )
 
 

@@ -21,7 +21,7 @@ from recollect.limits import (
     check_text,
     check_time,
 )
-from recollect.options import Changes
+from recollect.options import Changes, MemoryFields
 from recollect.types import Draft, Memory
 
 PLACES = 2**53
@@ -57,6 +57,24 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
         hits=int(check_number("hits", draft.hits, 0, HITS, whole=True)),
         last_hit_at=check_time("last_hit_at", draft.last_hit_at),
     )
+
+
+def draft_of(text: str, fields: MemoryFields) -> Draft:
+    """A draft of a text and the fields that a caller names; `complete` checks what they hold."""
+    if unknown := sorted(set(fields) - set(MemoryFields.__annotations__)):
+        known = ", ".join(sorted(MemoryFields.__annotations__))
+        raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {known}")
+    return Draft(text, **fields)  # type: ignore[arg-type]  # checked and converted later
+
+
+def replacement(old: Memory, text: str | None, by: str | None, fields: MemoryFields) -> Draft | str:
+    """What supersedes a memory: a new text, like it where nothing else is said, or another memory by its id."""
+    if text is not None and by is None:
+        kept: MemoryFields = {"namespace": old.namespace, "kind": old.kind, "tags": old.tags}
+        return draft_of(text, {**kept, **fields})
+    if text is None and by is not None and not fields:
+        return by
+    raise InvalidRequest("supersede needs either a new text, or by=ID alone of the memory that replaces the old one")
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from recollect.engine.quality import Rated, score
 from recollect.engine.query import check_settings, parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
+from recollect.engine.sharing import Sharing
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, check_since, usage_since
 from recollect.errors import InvalidRequest, NotFound, RecallFailed
@@ -61,6 +62,7 @@ class Engine:
             for index, leg in ((vectors, VECTOR), (links, GRAPH))
             if index is not None
         }
+        self.sharing = Sharing(store, self._guards.of_rows(store.name))
         self._recaller = Recaller(store, self._engines.vectors, self._engines.legs(), self._guards)
 
     async def open(self) -> None:
@@ -124,7 +126,17 @@ class Engine:
         async def embed() -> Vector:
             return await self._question_vector(text, space) if vector is None else vector
 
-        question = Question(space, text, query.where, query.fanout, embed, self._engines.vectors, self._engines.words)
+        question = Question(
+            space,
+            text,
+            query.where,
+            query.fanout,
+            embed,
+            self._engines.vectors,
+            self._engines.words,
+            shared=await self.sharing.looking(space, query.shared),
+            at_home=query.at_home,
+        )
         try:
             recall = await self._recaller.recall(query, question)
         except RecallFailed as failed:
@@ -188,12 +200,14 @@ class Engine:
         relation = None if relation is None else check_name("relation", relation)
         return await self.store.unlink(space, check_name("id", source), check_name("id", target), relation)
 
-    async def neighbors(self, space: str, id: str, *, depth: int, limit: int) -> builtins.list[Neighbor]:
-        """What is linked to a memory, within 1 to 3 steps, strongest first."""
+    async def neighbors(
+        self, space: str, id: str, *, depth: int, limit: int, namespaces: tuple[str, ...] = ()
+    ) -> builtins.list[Neighbor]:
+        """What is linked to a memory, within 1 to 3 steps, strongest first; in all namespaces, or in some."""
         check_number("depth", depth, 1, 3, whole=True)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
         await self.get(space, id)
-        where = Filter(include_superseded=True, now=datetime.now(UTC))
+        where = Filter(namespaces=namespaces, include_superseded=True, now=datetime.now(UTC))
         reached = await self.store.walk(space, [id], where, depth=depth, limit=limit)
         rows = await self.store.get(space, [r.id for r in reached])
         return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]

@@ -25,7 +25,7 @@ async def explain_absence(
     """
     id = query.expect or ""
     for rank, hit in enumerate(hits, 1):
-        if hit.memory.id == id:
+        if hit.memory.id == id and hit.memory.space == question.space:
             return Expectation(id, "found", f"it is hit {rank} of {len(hits)}", rank, hit.why)
     memory = (await records.get(question.space, [id])).get(id)
     if memory is None:

@@ -45,6 +45,13 @@ class Query:
     where: Filter
     expect: str | None = None
     window: int = 0
+    shared: tuple[tuple[str, str], ...] | None = None
+    """Namespaces of others, as (space, namespace); None: all that the caller may see."""
+
+    @property
+    def at_home(self) -> bool:
+        """Whether the caller's own space is searched: not where only namespaces of others are named."""
+        return bool(self.where.namespaces) or not self.shared
 
 
 def parse_query(text: str, options: RecallOptions) -> Query:
@@ -56,16 +63,35 @@ def parse_query(text: str, options: RecallOptions) -> Query:
         how = how.with_(fusion={"renormalise": renormalise})
     how = _check_recipe(how)
     limit = how.limit.apply(options.get("limit"))
-    expect = options.get("expect")
+    expect, where = options.get("expect"), parse_filter(options, how)
     return Query(
         text=text,
         recipe=how,
         limit=limit,
         fanout=how.fanout.apply(limit),
-        where=parse_filter(options, how),
+        where=where,
         expect=None if expect is None else check_name("the expected id", expect),
         window=int(check_number("window", options.get("window", 0), 0, WINDOW, whole=True)),
+        shared=_shared(options.get("shared"), where),
     )
+
+
+def _shared(named: object, where: Filter) -> tuple[tuple[str, str], ...] | None:
+    """The namespaces of others that a caller names: none where it names only its own."""
+    if named is None:
+        return () if where.namespaces else None
+    if isinstance(named, str) or not isinstance(named, Iterable):
+        raise InvalidRequest(f"shared must be a list of pairs (space, namespace), not {named!r:.80}")
+    pairs = tuple(dict.fromkeys(_pair(one) for one in named))
+    if (count := len(pairs) + len(where.namespaces)) > NAMESPACES:
+        raise InvalidRequest(f"{count} namespaces were given, more than the {NAMESPACES} allowed")
+    return pairs
+
+
+def _pair(named: object) -> tuple[str, str]:
+    if not isinstance(named, tuple | list) or len(named) != 2:
+        raise InvalidRequest(f"a shared namespace must be a pair (space, namespace), not {named!r:.80}")
+    return check_name("space", named[0]), check_name("namespace", named[1])
 
 
 def check_settings(what: str, options: Mapping[str, object], known: Iterable[str]) -> None:

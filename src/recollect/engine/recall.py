@@ -17,10 +17,11 @@ from recollect.engine.guards import Guards, in_words
 from recollect.engine.lanes import Answered, LegSearch, longest_deadline, run_lanes
 from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
+from recollect.engine.visibility import EverySpace, by_space
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import let_go, start, time_left, within
-from recollect.ports import Store, VectorIndex
+from recollect.ports import Beside, Store, VectorIndex
 from recollect.ranking.diversity import mmr, near_copies
 from recollect.ranking.fusion import fuse, keep_exact
 from recollect.text.snippets import snippet
@@ -98,7 +99,7 @@ class Recaller:
     ) -> None:
         self._store = store
         self._vectors = vectors
-        self._legs = legs
+        self._legs = {name: EverySpace(leg) for name, leg in legs.items()}
         self._guard = (guards or Guards()).of_rows(store.name)
         self._rows = GuardedRows(store, self._guard)
 
@@ -153,7 +154,7 @@ class Recaller:
         """By quality, where the recipe says so; what holds what the question names keeps its place all the same."""
         if not query.recipe.quality_weight:
             return fused
-        rows = await self._rows.get(question.space, [f.id for f in fused])
+        rows = await by_space(question.space, [f.id for f in fused], self._rows.get)
         qualities = {id: memory.quality for id, memory in rows.items()}
         ordered = weighed(fused, qualities, query.recipe.quality_weight)
         for ranking in rankings.values() if query.recipe.fusion.method == "calibrated" else ():
@@ -183,9 +184,8 @@ class Recaller:
 
     async def _visible(self, question: Question, fused: Sequence[Fused]) -> list[tuple[Fused, Memory]]:
         """The memories behind fused ids; those forgotten, superseded or expired since the lanes looked drop out."""
-        found = await self._rows.get(question.space, [f.id for f in fused])
-        where = question.where
-        return [(f, found[f.id]) for f in fused if f.id in found and still_visible(found[f.id], where)]
+        found = await by_space(question.space, [f.id for f in fused], self._rows.get)
+        return [(f, found[f.id]) for f in fused if f.id in found and still_visible(found[f.id], question)]
 
     async def _by_mmr(
         self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
@@ -197,7 +197,7 @@ class Recaller:
         wanted: Vector | None = None
         vectors: Mapping[str, Vector] = {}
         if any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes):
-            reading = self._vectors.vectors(question.space, [f.id for f in fused])
+            reading = by_space(question.space, [f.id for f in fused], self._vectors.vectors)
             try:
                 vectors = await within(DIVERSITY_SHARE * time_left(), reading)
                 wanted = await question.vector()
@@ -221,11 +221,18 @@ class Recaller:
         hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
         if not query.window or not hits:
             return tuple(hits)
-        beside = await self._rows.beside(question.space, [hit.memory.id for hit in hits], query.window)
+        spaces = {hit.memory.space: [h.memory.id for h in hits if h.memory.space == hit.memory.space] for hit in hits}
+        around = {space: await self._around(space, ids, query.window, question) for space, ids in spaces.items()}
+        return tuple(_with_window(hit, *around[hit.memory.space]) for hit in hits)
+
+    async def _around(
+        self, space: str, ids: Sequence[str], reach: int, question: Question
+    ) -> tuple[Mapping[str, Beside], Mapping[str, Memory]]:
+        """What stands beside these memories of one space, and of that the rows that may be seen."""
+        beside = await self._rows.beside(space, ids, reach)
         wanted = [id for b in beside.values() for id in (*b.before, *b.after)]
-        seen = await self._rows.visible(question.space, wanted, company(question.where))
-        rows = await self._rows.get(question.space, list(seen))
-        return tuple(_with_window(hit, beside.get(hit.memory.id), rows) for hit in hits)
+        seen = await self._rows.visible(space, wanted, company(question.where_in(space)))
+        return beside, await self._rows.get(space, list(seen))
 
 
 def rankings_of(answered: Sequence[Answered]) -> dict[str, Ranking]:
@@ -255,10 +262,10 @@ def took(question: Question) -> float:
     return (time.monotonic() - question.started) * 1000
 
 
-def _with_window(hit: Hit, beside: tuple[tuple[str, ...], tuple[str, ...]] | None, rows: Mapping[str, Memory]) -> Hit:
-    if beside is None:
+def _with_window(hit: Hit, beside: Mapping[str, Beside], rows: Mapping[str, Memory]) -> Hit:
+    if hit.memory.id not in beside:
         return hit
-    before, after = beside
+    before, after = beside[hit.memory.id]
     return replace(
         hit,
         before=tuple(rows[id] for id in reversed(before) if id in rows),
@@ -281,8 +288,11 @@ def good_enough(fused: Sequence[Fused], least: float | None) -> Sequence[Fused]:
     return fused if least is None else [f for f in fused if f.score >= least]
 
 
-def still_visible(memory: Memory, where: Filter) -> bool:
-    """Whether a memory is neither superseded nor expired, unless such ones were asked for."""
+def still_visible(memory: Memory, question: Question) -> bool:
+    """Whether a memory is neither superseded nor expired, unless such ones were asked for, and where it may be seen."""
+    where = question.where_in(memory.space)
+    if memory.space != question.space and memory.namespace not in where.namespaces:
+        return False
     now = where.now or datetime.now(UTC)
     if memory.superseded_by is not None and not where.include_superseded:
         return False

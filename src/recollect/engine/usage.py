@@ -37,8 +37,10 @@ class HitCounter:
         self._writing = asyncio.Lock()
 
     def count(self, space: str, recipe: Recipe, recall: Recall) -> None:
-        """An answer: its memories, and what each leg had to do with them."""
-        self._hits[space].update(hit.memory.id for hit in recall.hits)
+        """An answer: its memories, and what each leg had to do with them. Who only reads what another space shares
+        changes nothing there: that space counts what it recalls itself.
+        """
+        self._hits[space].update(hit.memory.id for hit in recall.hits if hit.memory.space == space)
         self._add(space, Usage(1, degraded=int(recall.degraded), legs=leg_usage(recipe, recall.lanes, recall.hits)))
 
     def count_failed(self, space: str, recipe: Recipe, lanes: Sequence[LaneReport]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +25,11 @@ T = TypeVar("T")
 
 @dataclass
 class Question:
-    """A question, where it may look, how many hits each lane is asked for, and its vector when somebody asks."""
+    """A question, where it may look, how many hits each lane is asked for, and its vector when somebody asks.
+
+    `shared` tells which namespaces of other spaces it may look at, too (None: at none); without `at_home` it is for
+    those alone. A `guest` is such a question in another's space, and never leaves the namespaces of its filter.
+    """
 
     space: str
     text: str
@@ -34,7 +38,11 @@ class Question:
     embed: Callable[[], Awaitable[Vector]]
     vector_index: VectorIndex
     word_index: WordIndex
+    shared: Callable[[], Coroutine[Any, Any, Mapping[str, tuple[str, ...]]]] | None = None
+    at_home: bool = True
+    guest: bool = False
     started: float = field(default_factory=time.monotonic)
+    _guests: tuple[Question, ...] = ()
     _shared: dict[object, asyncio.Task[Any]] = field(default_factory=dict)
 
     @cached_property
@@ -68,12 +76,36 @@ class Question:
     def filter_of(self, lane: Lane) -> Filter:
         """The caller's filter, narrowed to the lane's kinds."""
         where = self.where
-        if lane.every_namespace:
+        if lane.every_namespace and not self.guest:
             where = replace(where, namespaces=())
         if lane.kinds:
             wanted = tuple(k for k in lane.kinds if k in where.kinds) if where.kinds else lane.kinds
             where = replace(where, kinds=wanted or NO_KIND)
         return where
+
+    async def abroad(self, within: float = math.inf) -> Sequence[Question]:
+        """The same question for each space that shares something with this one, confined to that."""
+        return await self.once("abroad", self._ask_others, "the store", within)
+
+    async def _ask_others(self) -> Sequence[Question]:
+        visible = await self.shared() if self.shared is not None else {}
+        self._guests = tuple(
+            replace(
+                self,
+                space=owner,
+                where=replace(self.where, namespaces=namespaces),
+                embed=self.vector,
+                shared=None,
+                guest=True,
+                _shared={},
+            )
+            for owner, namespaces in visible.items()
+        )
+        return self._guests
+
+    def where_in(self, space: str) -> Filter:
+        """Where it looks in this space, its own or another's."""
+        return next((guest.where for guest in self._guests if guest.space == space), self.where)
 
     async def once(
         self, key: object, work: Callable[[], Coroutine[Any, Any, T]], what: str = "it", within: float = math.inf
@@ -94,6 +126,8 @@ class Question:
         """Let go of work that no lane waits for any more."""
         for task in self._shared.values():
             let_go(task)
+        for guest in self._guests:
+            guest.close()
 
 
 NO_KIND = ("",)

@@ -20,12 +20,6 @@ CHANGEABLE: Final = (
     "occurred_at", "expires_at", "quality", "thread", "place",
 )  # fmt: skip
 
-LINKS_PER_STEP: Final = 1_000
-"""A step of a walk looks at no more links than these, those of the best memories first."""
-LINKS_PER_MEMORY: Final = 50
-"""Beyond the first step, only so many of a memory's strongest links in each direction are followed: what everything
-is linked to says little about any of it, and must not slow a recall down."""
-
 
 class Thread(NamedTuple):
     """The same name in another namespace is another thread."""
@@ -228,11 +222,6 @@ def check_edges(edges: Iterable[Edge]) -> None:
             raise InvalidRequest(f"Memory {edge.source!r} cannot be linked to itself.")
         if not 0 < edge.strength <= 1:  # NaN fails this as well
             raise InvalidRequest(f"The strength of a link must be above 0 and at most 1, not {edge.strength}.")
-
-
-def check_depth(depth: int) -> None:
-    if not 1 <= depth <= 3:
-        raise InvalidRequest(f"A walk goes 1 to 3 steps, not {depth}.")
 
 
 def ends_of(edges: Iterable[Edge]) -> list[str]:

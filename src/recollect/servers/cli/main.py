@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect.servers.cli import demo, evaluating, indexing, linking, records, searching, transfer, upkeep
+from recollect.servers.cli import demo, evaluating, indexing, linking, records, searching, sharing, transfer, upkeep
 from recollect.servers.cli.failures import Commands
 
 GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
@@ -22,6 +22,7 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         records.forget,
     ),
     "Links": (linking.link, linking.unlink, linking.neighbors),
+    "Sharing": (sharing.grant, sharing.revoke, sharing.grants),
     "The whole memory": (
         transfer.import_,
         transfer.export,

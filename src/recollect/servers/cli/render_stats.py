@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from recollect.engine.quality import Rated
 
 LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
-SLOTS = 42
-"""Columns of a chart, at most: a week in steps of four hours."""
+SLOTS = 43
+"""Columns of a chart, at most: a week in steps of four hours, and the step that has begun."""
 HOUR = timedelta(hours=1)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from recollect.indexes import paths
 from recollect.ports import Reached
-from recollect.stores import contents
-from recollect.stores.contents import check_depth, check_edges, check_ends, ends_of, present
+from recollect.stores.contents import check_edges, check_ends, ends_of, present
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import where_clause
 from recollect.stores.postgres.rows import rows_of, statements
@@ -77,7 +77,7 @@ async def walk(
     """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`. A walk of one
     step, which is what most recalls ask for, has a statement that is quicker to plan.
     """
-    check_depth(depth)
+    paths.check_depth(depth)
     condition, values = where_clause(space, where)
     found = await rows_of(
         db,
@@ -86,8 +86,8 @@ async def walk(
         seeds=list(seeds),
         depth=depth,
         limit=limit,
-        per_step=contents.LINKS_PER_STEP,
-        per_memory=contents.LINKS_PER_MEMORY,
+        per_step=paths.LINKS_PER_STEP,
+        per_memory=paths.LINKS_PER_MEMORY,
         **values,
     )
     return [Reached(*hit) for hit in found]

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
 from psycopg import AsyncConnection, errors
@@ -20,7 +18,7 @@ from psycopg.rows import class_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from recollect.errors import BackendError, ConfigError, SchemaOutdated
-from recollect.stores.named_sql import load, read
+from recollect.stores.named_sql import load, newest, read, steps_beside
 from recollect.stores.postgres.failures import BACKEND, Place
 
 Database: TypeAlias = AsyncConnection[Any]
@@ -30,7 +28,6 @@ OLDEST_VECTOR: Final = (0, 8)
 Q = load(__name__, "migrations.sql")
 SECURITY = load(__name__, "row_security.sql")
 FREEING: Final = SECURITY["free_words"]
-_STEP = re.compile(r"(\d{3})_\w+\.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +52,9 @@ class State:
     secured: bool = False
 
 
-@cache
 def shipped() -> Mapping[int, str]:
     """Each migration's SQL by the version it leads to."""
-    folder = files(__package__).joinpath("sql", "migrations")
-    if not folder.is_dir():
-        return {}
-    named = ((_STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
-    return {int(match[1]): entry.read_text(encoding="utf-8") for match, entry in named if match}
-
-
-def newest(steps: Mapping[int, str]) -> int:
-    """The version that the schema has after all steps."""
-    return max(steps, default=1)
+    return steps_beside(__name__)
 
 
 async def prepare(db: Database, place: Place, schema: str, *, create: bool) -> None:

@@ -13,12 +13,37 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
 from recollect.settings import PostgresSettings
-from recollect.stores.postgres import graph, outbox, records, text_indexes, usage, vectors, word_scores, words, writes
+from recollect.stores.postgres import (
+    grants,
+    graph,
+    outbox,
+    records,
+    text_indexes,
+    usage,
+    vectors,
+    word_scores,
+    words,
+    writes,
+)
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.rows import ensure_space, fetch, space_number
 from recollect.stores.postgres.vectors import VectorSearch
-from recollect.types import Bucket, Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import (
+    Access,
+    Bucket,
+    Edge,
+    Filter,
+    Generation,
+    Grant,
+    Leg,
+    Memory,
+    Page,
+    Record,
+    Remembered,
+    Scored,
+    SpaceStats,
+)
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.server import EmbeddedServer
@@ -295,6 +320,23 @@ class PostgresStore:
 
     async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
         return await self._write(space, lambda db, number: usage.set_qualities(db, number, qualities))
+
+    # What spaces let each other see
+
+    async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
+        async def work(db: Database) -> None:
+            await grants.grant(db, await ensure_space(db, space), namespace, to, access)
+
+        await self._connections.write(work)
+
+    async def revoke(self, space: str, namespace: str, to: str) -> bool:
+        return await self._write(space, lambda db, number: grants.revoke(db, number, namespace, to))
+
+    async def granted_by(self, space: str) -> Sequence[Grant]:
+        return await self._read(space, lambda db, number: grants.granted_by(db, number))
+
+    async def granted_to(self, space: str) -> Sequence[Grant]:
+        return await self._connections.read(lambda db: grants.granted_to(db, space))
 
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._number(space)

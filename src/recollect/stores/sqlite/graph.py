@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import apsw
 
+from recollect.indexes import paths
 from recollect.ports import Reached
-from recollect.stores import contents
-from recollect.stores.contents import check_depth, check_edges, check_ends, ends_of, present
+from recollect.stores.contents import check_edges, check_ends, ends_of, present
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import as_json, row_numbers
@@ -22,16 +22,6 @@ Q = load(__name__, "graph.sql")
 Key: TypeAlias = tuple[int, int, str]
 """Where an edge stands in the table: source, target, relation."""
 FIRST: Final[Key] = (0, 0, "")
-
-
-class _Label(NamedTuple):
-    """How well one seed reaches one memory. Labels sort best first: stronger, then nearer."""
-
-    weakness: float
-    """The strength, negative."""
-    steps: int
-    seed: int
-    relation: str
 
 
 def link(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
@@ -98,67 +88,32 @@ def edges_after(db: apsw.Connection, space: int, last: Key, limit: int) -> list[
 def walk(
     db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
 ) -> list[Reached]:
-    """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`.
-
-    A memory may be reached on a weaker but shorter path first, so steps are taken all at once, breadth first; what is
-    neither better nor shorter than before is not followed again.
-    """
-    check_depth(depth)
+    """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`."""
+    paths.check_depth(depth)
     if depth == 1:
         return _neighbours(db, space, seeds, where)[:limit]
-    reached: dict[int, list[_Label]] = {}
-    frontier = {row: [_Label(-1.0, 0, row, "")] for row in row_numbers(db, space, seeds).values()}
-    for most in (contents.LINKS_PER_STEP, *[contents.LINKS_PER_MEMORY] * (depth - 1)):
-        frontier = _entered(reached, _step(db, space, frontier, most))
-    best = {row: labels[0] for row, labels in reached.items()}
-    return _ranked(db, space, best, where)[:limit]
+    found = paths.Paths(row_numbers(db, space, seeds).values())
+    for most in (paths.LINKS_PER_STEP, *[paths.LINKS_PER_MEMORY] * (depth - 1)):
+        found.follow(_links(db, space, found.frontier, most))
+    return _ranked(db, space, found.best, where)[:limit]
 
 
 def _neighbours(db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter) -> list[Reached]:
     """A walk of one step, which is what most recalls ask for, as one statement."""
     condition, values = where_clause(space, where)
     rows = as_json(row_numbers(db, space, seeds).values())
-    found = db.execute(Q["neighbours"].format(where=condition), (space, rows, contents.LINKS_PER_STEP, *values)).get
+    found = db.execute(Q["neighbours"].format(where=condition), (space, rows, paths.LINKS_PER_STEP, *values)).get
     hits = [Reached(id, strength, 1, relation) for id, strength, relation in json.loads(found)]
     return sorted(hits, key=lambda hit: (-hit.strength, hit.id))
 
 
-def _step(
-    db: apsw.Connection, space: int, frontier: Mapping[int, list[_Label]], most: int
-) -> Iterator[tuple[int, _Label]]:
-    """Each memory one link further, with how well it is reached through that link."""
-    best_first = sorted(frontier, key=lambda row: (frontier[row][0].weakness, row))
-    links: Any = db.executemany(Q["links_of"], ((space, row, most) for row in best_first))
-    for row, other, relation, strength in islice(links, contents.LINKS_PER_STEP):
-        for weakness, steps, seed, _ in frontier[row]:
-            if seed != other:
-                yield other, _Label(weakness * strength, steps + 1, seed, relation)
+def _links(db: apsw.Connection, space: int, rows: Sequence[int], most: int) -> Iterator[paths.Link[int]]:
+    """The links of these rows, in their order."""
+    links: Any = db.executemany(Q["links_of"], ((space, row, most) for row in rows))
+    return (paths.Link(*link) for link in islice(links, paths.LINKS_PER_STEP))
 
 
-def _entered(reached: dict[int, list[_Label]], arrivals: Iterable[tuple[int, _Label]]) -> dict[int, list[_Label]]:
-    """Enter what is better than what `reached` holds, and return that as the next frontier."""
-    fresh: dict[int, list[_Label]] = {}
-    for row, label in arrivals:
-        if _enter(reached.setdefault(row, []), label):
-            _enter(fresh.setdefault(row, []), label)
-    return fresh
-
-
-def _enter(labels: list[_Label], label: _Label) -> bool:
-    """Keep a label if it is one of the best two of different seeds; whether it is.
-
-    Two, because a path back to a seed counts only when another seed began it, and of two different seeds one always
-    is another.
-    """
-    if len(labels) == 2 and labels[1] <= label:
-        return False
-    if any(known.seed == label.seed and known <= label for known in labels):
-        return False
-    labels[:] = sorted([label, *(known for known in labels if known.seed != label.seed)])[:2]
-    return True
-
-
-def _ranked(db: apsw.Connection, space: int, best: Mapping[int, _Label], where: Filter) -> list[Reached]:
+def _ranked(db: apsw.Connection, space: int, best: Mapping[int, paths.Label[int]], where: Filter) -> list[Reached]:
     condition, values = where_clause(space, where)
     found = db.execute(Q["visible"].format(where=condition), (as_json(best), *values))
     hits = [Reached(id, -best[row].weakness, best[row].steps, best[row].relation) for row, id in found]

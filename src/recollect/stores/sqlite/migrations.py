@@ -7,39 +7,25 @@ says what it is: SQLite's `application_id` that it is a store of ours, `user_ver
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 import apsw
 
 from recollect.errors import BackendError, SchemaOutdated
-from recollect.stores.named_sql import read
+from recollect.stores.named_sql import newest, read, steps_beside
 from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
 PAGE_SIZE: Final = 8192
 """Five vectors of 384 numbers fit on such a page, and only two on one of SQLite's usual 4096 bytes."""
 _MAGIC = b"SQLite format 3\x00"
-_STEP = re.compile(r"(\d{3})_\w+\.sql")
 
 
-@cache
 def shipped() -> Mapping[int, str]:
     """Each migration's SQL by the version it leads to."""
-    folder = files(__package__).joinpath("sql", "migrations")
-    if not folder.is_dir():
-        return {}
-    named = ((_STEP.fullmatch(entry.name), entry) for entry in folder.iterdir())
-    return {int(match[1]): entry.read_text(encoding="utf-8") for match, entry in named if match}
-
-
-def newest(steps: Mapping[int, str]) -> int:
-    """The version that the schema has after all steps."""
-    return max(steps, default=1)
+    return steps_beside(__name__)
 
 
 def inspect(path: Path) -> None:

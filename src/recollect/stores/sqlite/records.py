@@ -84,7 +84,7 @@ def supersede(db: apsw.Connection, space: int, old: str, new: str, now: datetime
 
 def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: datetime) -> None:
     """No tick: hits decide nothing about what is found."""
-    db.execute(Q["mark_hits"], (space, json.dumps(dict(hits)), micros(now)))
+    db.executemany(Q["mark_hits"], [(space, id, count, micros(now)) for id, count in hits.items()])
 
 
 def spaces(db: apsw.Connection) -> list[str]:

@@ -15,11 +15,36 @@ import apsw
 
 from recollect.errors import ConfigError
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
-from recollect.stores.sqlite import graph, migrations, outbox, records, text_indexes, usage, word_scores, words, writes
+from recollect.stores.sqlite import (
+    grants,
+    graph,
+    migrations,
+    outbox,
+    records,
+    text_indexes,
+    usage,
+    word_scores,
+    words,
+    writes,
+)
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
-from recollect.types import Bucket, Edge, Filter, Generation, Leg, Memory, Page, Record, Remembered, Scored, SpaceStats
+from recollect.types import (
+    Access,
+    Bucket,
+    Edge,
+    Filter,
+    Generation,
+    Grant,
+    Leg,
+    Memory,
+    Page,
+    Record,
+    Remembered,
+    Scored,
+    SpaceStats,
+)
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -285,6 +310,20 @@ class SqliteStore:
 
     async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
         return await self._write(space, lambda db, number: usage.set_qualities(db, number, qualities))
+
+    # What spaces let each other see
+
+    async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
+        await self._connections.write(lambda db: grants.grant(db, ensure_space(db, space), namespace, to, access))
+
+    async def revoke(self, space: str, namespace: str, to: str) -> bool:
+        return await self._write(space, lambda db, number: grants.revoke(db, number, namespace, to))
+
+    async def granted_by(self, space: str) -> Sequence[Grant]:
+        return await self._read(space, lambda db, number: grants.granted_by(db, number))
+
+    async def granted_to(self, space: str) -> Sequence[Grant]:
+        return await self._connections.read(lambda db: grants.granted_to(db, space))
 
     async def _read(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
         return await self._connections.read(lambda db: work(db, space_number(db, space) or NOWHERE))

@@ -4,7 +4,6 @@ their caller.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -35,8 +34,7 @@ def most_hits(db: apsw.Connection, space: int) -> int:
 
 
 def set_qualities(db: apsw.Connection, space: int, qualities: Mapping[str, float]) -> int:
-    db.execute(Q["set_qualities"], (space, json.dumps(dict(qualities))))
-    changed = db.changes()
+    changed = len(list(db.executemany(Q["set_quality"], [(space, *one) for one in qualities.items()])))
     if changed:
         tick(db)  # filters ask for quality
     return changed

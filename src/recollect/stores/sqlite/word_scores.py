@@ -2,7 +2,8 @@
 
 Every term is stored with its space ("7:invoice"), so a term's postings belong to one space. FTS5 multiplies each
 term's saturated frequency by its own idf, `ln((N - n + 0.5) / (n + 0.5))` with N counting the rows of every space;
-a factor per term puts this space's idf in its place. What stays table-wide is the average length of a row.
+a factor per term puts this space's idf in its place. FTS5 also compares a row's length with the average of the whole
+table; where this space's own is another, its score is turned into what it would be with that.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import log
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import apsw
 
 from recollect.ports import WordHits, WordSearch
 from recollect.stores import bm25
-from recollect.stores.bm25 import BUDGET, CONTEXT, TEXT, TITLE, WIDE_BUDGET, Counted, Look, Part
+from recollect.stores.bm25 import BUDGET, CONTEXT, K1, TEXT, TITLE, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 
-ALIKE: Final = 0.02
+ALIKE: Final = 0.01
 """Where this space's idf and FTS5's own differ by one and the same factor for all parts, within this share of it, FTS5
 may add them up itself, which takes a third less time: a space that has a large file to itself, and rare words."""
 ALL: Final = -1
@@ -67,6 +68,13 @@ class Counts:
             return self._known if seq == self._seq else {}
 
 
+class Averages(NamedTuple):
+    """How many terms the word index holds of a memory on average: in one space, and in the whole table."""
+
+    own: float
+    whole: float
+
+
 class Frequencies:
     """How common words are, for one search."""
 
@@ -80,6 +88,11 @@ class Frequencies:
 
     def space_size(self, space: int) -> int:
         return self._once(("space_size", space), space)
+
+    def averages(self, space: int, expression: str) -> Averages:
+        """How long a memory is; `expression` must match one."""
+        own = self._once(("space_terms", space), space) / max(self.space_size(space), 1)
+        return Averages(own, self._once(("indexed_terms", 0)) / self.indexed_rows(expression))
 
     def matching(self, expression: str, most: int = ALL) -> int:
         """How many rows match, counted no further than `most`."""
@@ -96,10 +109,10 @@ class Frequencies:
             known.update(zip(((each, most) for each in some), counted, strict=True))
         return [known[each, most] for each in expressions]
 
-    def _once(self, key: tuple[str, int], parameter: str | int) -> int:
+    def _once(self, key: tuple[str, int], *parameters: str | int) -> int:
         query, _ = key
         if key not in self._known:
-            self._known[key] = self._number(query, parameter)
+            self._known[key] = self._number(query, *parameters)
         return self._known[key]
 
     def _number(self, query: str, *parameters: str | int) -> int:
@@ -146,16 +159,17 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     condition = where_clause(space, where)
     allowed = None if is_open(where) else rows_query(space, where)
     parts, more = choose(counts, space, search, BUDGET)
-    hits = _best(partial(_score, db, counts, parts, condition), limit, allowed)
+    hits = _best(partial(_score, db, space, counts, parts, condition), limit, allowed)
     if more and bm25.is_too_little(hits, limit, filtered=allowed is not None):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        hits = _best(partial(_score, db, counts, parts, condition), limit, allowed)
+        hits = _best(partial(_score, db, space, counts, parts, condition), limit, allowed)
     found = WordHits(hits, bm25.background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
 
 def _score(
     db: apsw.Connection,
+    space: int,
     counts: Frequencies,
     parts: Sequence[Part],
     condition: SQL,
@@ -165,21 +179,38 @@ def _score(
     """The best `limit` rows, or the best of those that a query allows, that match a part; then the filter."""
     if not parts:
         return Look([], 0, 0.0)
-    total = counts.indexed_rows(parts[0].expression)
-    factors = [part.worth / fts5_idf(total, part.rows) for part in parts]
-    each, parameters = Q["score_allowed_part"] if allowed else Q["score_part"], list(allowed[1]) if allowed else []
-    if not allowed and max(factors) - min(factors) <= ALIKE * min(factors):
-        merged = " OR ".join(part.expression for part in parts)
-        scored, parameters = Q["score_together"], [TITLE, TEXT, CONTEXT, sum(factors) / len(factors), merged]
-    else:
-        scored = Q["score_apart"].format(parts=" UNION ALL ".join([each] * len(parts)))
-        for part, factor in zip(parts, factors, strict=True):
-            parameters += [TITLE, TEXT, CONTEXT, factor, part.expression]
+    scored, parameters = _scored(space, counts, parts, allowed)
     statement = Q["score_rows"].format(
         allowed=Q["allowed"].format(rows=allowed[0]) if allowed else "", scored=scored, where=condition[0]
     )
     seen, last, hits = db.execute(statement, [*parameters, limit, *condition[1]]).get
     return Look([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
+
+
+def _scored(space: int, counts: Frequencies, parts: Sequence[Part], allowed: SQL | None) -> SQL:
+    """Rows and their scores, with the parameters of what is allowed in front."""
+    total = counts.indexed_rows(parts[0].expression)
+    averages = counts.averages(space, parts[0].expression)
+    idfs = [fts5_idf(total, part.rows) for part in parts]
+    factors = [part.worth / idf for part, idf in zip(parts, idfs, strict=True)]
+    typical = averages.own == averages.whole
+    if typical and not allowed and max(factors) - min(factors) <= ALIKE * min(factors):
+        merged = " OR ".join(part.expression for part in parts)
+        return Q["score_together"], [TITLE, TEXT, CONTEXT, sum(factors) / len(factors), merged]
+    parameters = list(allowed[1]) if allowed else []
+    for part, idf, factor in zip(parts, idfs, factors, strict=True):
+        if typical:
+            parameters += [TITLE, TEXT, CONTEXT, factor, part.expression]
+        else:
+            parameters += [part.worth * (K1 + 1), K1 + 1, TITLE, TEXT, CONTEXT, 1 / idf]
+            parameters += [*_norm(averages.whole), *_norm(averages.own), part.expression]
+    each = Q["score_part" if typical else "score_part_anew"].format(among=Q["among"] if allowed else "")
+    return Q["score_apart"].format(parts=" UNION ALL ".join([each] * len(parts))), parameters
+
+
+def _norm(average: float) -> tuple[float, float]:
+    """What a row's length does to its scores: a number, and another for each of its terms."""
+    return K1 * (1 - B), K1 * B / average
 
 
 def _best(score: Callable[[int, SQL | None], Look], limit: int, allowed: SQL | None) -> list[Scored]:

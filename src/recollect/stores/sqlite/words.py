@@ -52,7 +52,8 @@ def remove(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
     for thread, members in by_thread(db.execute(Q["places"], (json.dumps(rows),))).items():
         order = _stretch(db, space, thread, members.values())
         contexts |= beside(order, gone=members)
-    db.execute(Q["remove_words"], (json.dumps(rows),))
+    for statement in ("remove_words", "remove_lengths"):
+        db.execute(Q[statement], (json.dumps(rows),))
     _index(db, space, contexts, {})
     text_indexes.remove(db, rows)
 
@@ -79,10 +80,9 @@ def _index(db: apsw.Connection, space: int, contexts: Mapping[int, Sequence[int]
     if unread:
         for row, title, text in db.execute(Q["texts"], (json.dumps(list(unread)),)):
             own[row] = _own(space, title, text)
-    db.executemany(
-        Q["put_words"],
-        ((row, *own[row], " ".join([own[other].text for other in around])) for row, around in contexts.items()),
-    )
+    fields = [(row, *own[row], " ".join([own[other].text for other in around])) for row, around in contexts.items()]
+    db.executemany(Q["put_words"], fields)
+    db.executemany(Q["put_length"], ((row, space, sum(len(words.split()) for words in rest)) for row, *rest in fields))
 
 
 def _own(space: int, title: str, text: str) -> _Own:

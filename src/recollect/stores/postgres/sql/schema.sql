@@ -156,6 +156,21 @@ CREATE TABLE leg_usage (
     PRIMARY KEY (space, hour, leg)
 );
 
+-- Which namespaces of a space another one may see, or also change. That one stands here by its name, for it may have no
+-- memory yet.
+CREATE TABLE grants (
+    space     integer NOT NULL REFERENCES spaces (number),
+    namespace text COLLATE "C" NOT NULL,
+    grantee   text COLLATE "C" NOT NULL,
+    access    text NOT NULL CHECK (access IN ('read', 'write')),
+    PRIMARY KEY (space, namespace, grantee)
+);
+
+CREATE INDEX grants_by_grantee ON grants (grantee);
+
+-- Under row security only the space itself can change its grants, as its other rows; but others look for theirs in it.
+CREATE POLICY read_by_others ON grants FOR SELECT USING (true);
+
 -- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
 CREATE TABLE indexes (
     name       text PRIMARY KEY,

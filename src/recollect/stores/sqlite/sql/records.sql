@@ -164,9 +164,9 @@ UPDATE memories SET embedding = 'failed'
 WHERE space = +?1 AND id IN (SELECT value FROM json_each(?2)) AND embedding = 'pending'
 
 -- name: mark_hits
--- Count how often memories were recalled: a JSON object of counts by id.
-UPDATE memories SET hits = hits + counted.value, last_hit_at = max(coalesce(last_hit_at, ?3), ?3)
-FROM json_each(?2) AS counted WHERE memories.space = +?1 AND memories.id = counted.key
+-- Count how often a memory was recalled. One by one: with a list beside it, SQLite would rather read the whole space.
+UPDATE memories SET hits = hits + ?3, last_hit_at = max(coalesce(last_hit_at, ?4), ?4)
+WHERE space = +?1 AND id = ?2
 
 -- name: generation
 -- The model that made this store's vectors.

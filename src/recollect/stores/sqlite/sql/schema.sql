@@ -18,7 +18,8 @@ INSERT INTO clock (one, seq) VALUES (1, 0);
 CREATE TABLE spaces (
     number   INTEGER PRIMARY KEY,
     name     TEXT NOT NULL UNIQUE,
-    memories INTEGER NOT NULL DEFAULT 0       -- how many, kept by the two triggers below
+    memories INTEGER NOT NULL DEFAULT 0,      -- how many, kept by two triggers on `memories`
+    terms    INTEGER NOT NULL DEFAULT 0       -- their lengths together, kept by three triggers on `lengths`
 ) STRICT;
 
 -- Which model made the vectors.
@@ -124,6 +125,25 @@ CREATE VIRTUAL TABLE words USING fts5 (
     tokenize = "ascii tokenchars '!#$%&''*+,-./:;<=>?@[\]^_`{|}~'"
 );
 
+-- How many terms the word index holds of a memory, its context included.
+CREATE TABLE lengths (
+    row   INTEGER PRIMARY KEY,
+    space INTEGER NOT NULL,
+    terms INTEGER NOT NULL
+) STRICT;
+
+CREATE TRIGGER add_length AFTER INSERT ON lengths BEGIN
+    UPDATE spaces SET terms = terms + new.terms WHERE number = new.space;
+END;
+
+CREATE TRIGGER change_length AFTER UPDATE ON lengths BEGIN
+    UPDATE spaces SET terms = terms + new.terms - old.terms WHERE number = new.space;
+END;
+
+CREATE TRIGGER remove_length AFTER DELETE ON lengths BEGIN
+    UPDATE spaces SET terms = terms - old.terms WHERE number = old.space;
+END;
+
 -- How often a space was asked, by the hour (times as everywhere), and what each leg had to do with it.
 CREATE TABLE usage (
     space    INTEGER NOT NULL REFERENCES spaces (number),
@@ -146,6 +166,18 @@ CREATE TABLE leg_usage (
     skipped  INTEGER NOT NULL,
     PRIMARY KEY (space, hour, leg)
 ) STRICT, WITHOUT ROWID;
+
+-- Which namespaces of a space another one may see, or also change. That one stands here by its name, for it may have no
+-- memory yet.
+CREATE TABLE grants (
+    space     INTEGER NOT NULL REFERENCES spaces (number),
+    namespace TEXT NOT NULL,
+    grantee   TEXT NOT NULL,
+    access    TEXT NOT NULL CHECK (access IN ('read', 'write')),
+    PRIMARY KEY (space, namespace, grantee)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX grants_by_grantee ON grants (grantee);
 
 -- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
 CREATE TABLE indexes (

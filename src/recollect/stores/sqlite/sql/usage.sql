@@ -27,8 +27,6 @@ ORDER BY u.hour, l.leg
 -- How often the memory was recalled that was recalled most.
 SELECT coalesce(max(hits), 0) FROM memories WHERE space = +?1
 
--- name: set_qualities
--- A JSON object of qualities by id; what has its quality already is left alone.
-UPDATE memories SET quality = given.value
-FROM json_each(?2) AS given
-WHERE memories.space = +?1 AND memories.id = given.key AND memories.quality IS NOT given.value
+-- name: set_quality
+-- What has its quality already is left alone. One by one, as `mark_hits` does.
+UPDATE memories SET quality = ?3 WHERE space = +?1 AND id = ?2 AND quality IS NOT ?3 RETURNING 1

@@ -4,9 +4,17 @@
 -- Index one row, in place of what was indexed for it.
 INSERT OR REPLACE INTO words (rowid, title, text, context) VALUES (?, ?, ?, ?);
 
+-- name: put_length
+-- How many terms were indexed for one row.
+INSERT INTO lengths (row, space, terms) VALUES (?, ?, ?) ON CONFLICT (row) DO UPDATE SET terms = excluded.terms
+
 -- name: remove_words
 -- Take rows out of the index.
 DELETE FROM words WHERE rowid IN (SELECT value FROM json_each(?));
+
+-- name: remove_lengths
+-- And their lengths.
+DELETE FROM lengths WHERE row IN (SELECT value FROM json_each(?));
 
 -- name: texts
 -- What other rows say, to index them again.
@@ -45,6 +53,14 @@ SELECT coalesce(max(seq), 0) FROM clock;
 -- How many memories a space holds.
 SELECT coalesce((SELECT memories FROM spaces WHERE number = ?), 0);
 
+-- name: space_terms
+-- How many terms a space holds.
+SELECT coalesce((SELECT terms FROM spaces WHERE number = ?), 0);
+
+-- name: indexed_terms
+-- How many terms all spaces hold.
+SELECT coalesce(sum(terms), 0) FROM spaces;
+
 -- name: matching
 -- How many rows match an expression, counted no further than a number: the document frequency that bm25() uses.
 SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)
@@ -54,12 +70,23 @@ SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)
 SELECT row_count(words) FROM words WHERE words MATCH ? LIMIT 1;
 
 -- name: score_part
--- One term or phrase: its share of the score.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?
+-- One term or phrase: its share of the score, where this space's average length is the table's.
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?{among}
 
--- name: score_allowed_part
--- The same for rows of `allowed` only; the plus makes SQLite walk the matches instead of looking each row up.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ? AND +rowid IN (SELECT row FROM allowed)
+-- name: score_part_anew
+-- The same where it is not: r, the saturated frequency by the table's average, becomes that by the space's own. `norm`
+-- and `own` are what a row's length does, by either. The inner limit keeps bm25() inside its own SELECT.
+SELECT row, r * norm * ? / (r * norm + own * (? - r)) AS score
+FROM (
+    SELECT words.rowid AS row, -bm25(words, ?, ?, ?) * ? AS r, ? + ? * l.terms AS norm, ? + ? * l.terms AS own
+    FROM words CROSS JOIN lengths AS l ON l.row = words.rowid
+    WHERE words MATCH ?{among}
+    LIMIT -1
+)
+
+-- name: among
+-- Only rows of `allowed`; the plus makes SQLite walk the matches instead of looking each row up.
+ AND +words.rowid IN (SELECT row FROM allowed)
 
 -- name: score_apart
 -- Parts with a factor each. The inner limit keeps bm25() inside its own SELECT, the only place where it works.

@@ -1,0 +1,65 @@
+"""What spaces let each other see."""
+
+from __future__ import annotations
+
+from recollect.conformance.samples import HERE, record
+from recollect.ports import Store
+from recollect.types import Grant
+
+READER = "reader"
+WRITER = "writer"
+
+
+async def spec_a_grant_is_seen_from_both_sides(store: Store) -> None:
+    """Who granted something, and to whom, is told to both: by namespace to one, by space to the other."""
+    await store.add(HERE, [record("a")])
+    await store.grant(HERE, "notes", READER, "read")
+    await store.grant(HERE, "notes", WRITER, "write")
+    await store.grant(HERE, "letters", READER, "read")
+    await store.grant("another", "notes", READER, "read")
+    assert list(await store.granted_by(HERE)) == [
+        Grant(HERE, "letters", READER, "read"),
+        Grant(HERE, "notes", READER, "read"),
+        Grant(HERE, "notes", WRITER, "write"),
+    ]
+    assert [(grant.space, grant.namespace) for grant in await store.granted_to(READER)] == [
+        ("another", "notes"),
+        (HERE, "letters"),
+        (HERE, "notes"),
+    ]
+    assert [grant.access for grant in await store.granted_to(WRITER)] == ["write"]
+
+
+async def spec_a_second_grant_changes_the_access(store: Store) -> None:
+    """Granting again is no second grant: the last access holds."""
+    for access in ("read", "write", "read"):
+        await store.grant(HERE, "notes", READER, access)
+        assert list(await store.granted_to(READER)) == [Grant(HERE, "notes", READER, access)]
+
+
+async def spec_a_grant_is_revoked_by_its_owner_alone(store: Store) -> None:
+    """One grant is taken back, others stay; another space has none of this name to take back."""
+    await store.grant(HERE, "notes", READER, "read")
+    await store.grant(HERE, "notes", WRITER, "write")
+    assert not await store.revoke(READER, "notes", READER)
+    assert not await store.revoke(HERE, "letters", READER)
+    assert await store.revoke(HERE, "notes", READER)
+    assert not await store.revoke(HERE, "notes", READER)
+    assert list(await store.granted_to(READER)) == []
+    assert list(await store.granted_by(HERE)) == [Grant(HERE, "notes", WRITER, "write")]
+
+
+async def spec_names_are_taken_as_they_are(store: Store) -> None:
+    """No character of a name means anything, and names are compared to the last of them."""
+    odd = "a'b\"c/d:e%_;--{}"
+    await store.grant(odd, odd, odd + "!", "read")
+    assert list(await store.granted_to(odd + "!")) == [Grant(odd, odd, odd + "!", "read")]
+    assert list(await store.granted_to(odd)) == []
+    assert list(await store.granted_to(odd.upper() + "!")) == []
+
+
+async def spec_granting_to_a_space_does_not_make_it(store: Store) -> None:
+    """A space that was only granted something holds nothing yet."""
+    await store.add(HERE, [record("a")])
+    await store.grant(HERE, "notes", READER, "read")
+    assert list(await store.spaces()) == [HERE]

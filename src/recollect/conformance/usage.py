@@ -1,0 +1,98 @@
+"""How a space is used, counted by the hour, and what its memories are worth by that."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from recollect.conformance.samples import ALL, HERE, MODEL, NOW, ids, nearest, record, unit
+from recollect.ports import Store
+from recollect.types import Bucket, LegUsage, Usage
+
+HOUR = timedelta(hours=1)
+FIRST = NOW.replace(minute=0, second=0, microsecond=0)
+VECTOR = LegUsage(hits=5, searches=2, ms=1.5, late=1)
+GRAPH = LegUsage(searches=1, ms=0.25, failed=1, skipped=3)
+ONE = Usage(recalls=2, degraded=1, legs={"vector": VECTOR, "graph": GRAPH})
+
+
+async def spec_usage_is_added_up_by_the_hour(store: Store) -> None:
+    """What is counted for an hour is added to what was; hours come oldest first, from a given one on."""
+    await store.add(HERE, [record("a")])
+    other = Usage(recalls=1, failed=1, legs={"vector": LegUsage(hits=1), "keyword": LegUsage(hits=7, skipped=1)})
+    await store.count_usage(HERE, [Bucket(FIRST + HOUR, other), Bucket(FIRST, ONE)])
+    await store.count_usage(HERE, [Bucket(FIRST, other)])
+    assert list(await store.usage(HERE, FIRST)) == [Bucket(FIRST, ONE + other), Bucket(FIRST + HOUR, other)]
+    assert list(await store.usage(HERE, FIRST + HOUR)) == [Bucket(FIRST + HOUR, other)]
+    assert list(await store.usage(HERE, FIRST + 2 * HOUR)) == []
+
+
+async def spec_an_hour_may_have_no_legs(store: Store) -> None:
+    """A recall that no leg had to do with is counted, and counting nothing does no harm."""
+    await store.add(HERE, [record("a")])
+    await store.count_usage(HERE, [Bucket(FIRST, Usage(recalls=1))])
+    await store.count_usage(HERE, [])
+    assert list(await store.usage(HERE, FIRST)) == [Bucket(FIRST, Usage(recalls=1))]
+
+
+async def spec_many_count_at_once(store: Store) -> None:
+    """Counts of several at the same time are all there, whatever the order of their hours."""
+    await store.add(HERE, [record("a")])
+    hours = [Bucket(FIRST + n * HOUR, ONE) for n in range(3)]
+    await asyncio.gather(*(store.count_usage(HERE, hours if n % 2 else hours[::-1]) for n in range(10)))
+    assert [bucket.usage.recalls for bucket in await store.usage(HERE, FIRST)] == [20, 20, 20]
+    assert {bucket.usage.legs["vector"].hits for bucket in await store.usage(HERE, FIRST)} == {50}
+
+
+async def spec_a_space_without_memories_counts_nothing(store: Store) -> None:
+    """A space begins with its first memory."""
+    await store.count_usage(HERE, [Bucket(FIRST, ONE)])
+    assert list(await store.usage(HERE, FIRST)) == []
+    assert list(await store.spaces()) == []
+
+
+async def spec_most_hits_of_a_space(store: Store) -> None:
+    """The hits of the most recalled memory, and 0 when none was."""
+    assert await store.most_hits(HERE) == 0
+    await store.add(HERE, [record("a"), record("b")])
+    assert await store.most_hits(HERE) == 0
+    await store.mark_hits(HERE, {"a": 2, "b": 3}, now=NOW)
+    await store.mark_hits(HERE, {"a": 2}, now=NOW)
+    assert await store.most_hits(HERE) == 4
+
+
+async def spec_set_qualities_changes_nothing_else(store: Store) -> None:
+    """Not the time of the last change, the vector or the hits; what has the quality already is not counted."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("a", vector=unit(1), quality=0.25), record("b", vector=unit(1)), record("c")])
+    await store.mark_hits(HERE, {"a": 1}, now=NOW)
+    before = await store.get(HERE, ["a", "b", "c"])
+    assert await store.set_qualities(HERE, {"a": 0.25, "b": 0.5, "gone": 1.0}) == 1
+    assert await store.set_qualities(HERE, {"a": 0.75, "b": 0.5}) == 1
+    assert await store.set_qualities(HERE, {}) == 0
+    after = await store.get(HERE, ["a", "b", "c"])
+    assert after == before | {"a": replace(before["a"], quality=0.75), "b": replace(before["b"], quality=0.5)}
+    assert len(await store.vectors(HERE, ["a", "b"])) == 2
+
+
+async def spec_a_new_quality_is_filtered_by_at_once(store: Store) -> None:
+    """`min_quality` goes by the quality that was set last, in lists and in searches that were made before."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record(id, vector=unit(1)) for id in ("a", "b")])
+    good = replace(ALL, min_quality=0.5)
+    assert await nearest(store, unit(1), good) == ["a", "b"]
+    await store.set_qualities(HERE, {"a": 0.49, "b": 0.5})
+    assert await nearest(store, unit(1), good) == await ids(store, good) == ["b"]
+    await store.set_qualities(HERE, {"a": 1.0})
+    assert await nearest(store, unit(1), good) == ["a", "b"]
+
+
+async def spec_a_vector_index_is_told_of_a_new_quality(store: Store) -> None:
+    """For it filters by quality, too; what did not change is not told again."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record(id, vector=unit(1), quality=0.5) for id in ("a", "b")])
+    await store.feed("index", "vector")
+    await store.delivered("index", await store.waiting("index", limit=10))
+    await store.set_qualities(HERE, {"a": 0.5, "b": 0.75})
+    assert [entry.id for entry in await store.waiting("index", limit=10)] == ["b"]

@@ -1,0 +1,99 @@
+"""Who may see what of whose: grants of a namespace to another space, made and taken back by its owner alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias, get_args
+
+from recollect.engine.guards import Guard
+from recollect.errors import InvalidRequest, NotAllowed
+from recollect.limits import check_choice, check_name
+from recollect.ports import Grants
+from recollect.types import Access, Grant
+
+OWNERS = 16
+"""How many spaces may share something with one space: each of them is a search more for its recalls."""
+
+Visible: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Namespaces of others by the space they belong to; never an empty tuple, which would mean all there are."""
+
+
+class Sharing:
+    """The grants of a store. They are read anew for every call that depends on one, so that what was taken back is out
+    of reach from the next call on.
+    """
+
+    def __init__(self, grants: Grants, guard: Guard) -> None:
+        self._grants = grants
+        self._guard = guard
+
+    async def grant(self, space: str, namespace: str, to: str, access: Access) -> Grant:
+        """Let another space see a namespace, or also change it."""
+        check_choice("access", access, get_args(Access))
+        grant = Grant(space, check_name("namespace", namespace), check_name("space", to), access)
+        if to == space:
+            raise InvalidRequest(f"space {space!r} sees its own namespaces already: grant them to another space")
+        others = {known.space for known in await self._grants.granted_to(to)} - {space}
+        if len(others) >= OWNERS:
+            raise InvalidRequest(f"{len(others)} spaces share with space {to!r} already, and no more than that may")
+        await self._grants.grant(space, namespace, to, access)
+        return grant
+
+    async def revoke(self, space: str, namespace: str, to: str) -> bool:
+        """Take a grant back; whether there was one."""
+        return await self._grants.revoke(space, check_name("namespace", namespace), check_name("space", to))
+
+    async def grants(self, space: str) -> list[Grant]:
+        """What a space lets others see, then what others let it see."""
+        return [*await self._grants.granted_by(space), *await self._grants.granted_to(space)]
+
+    async def may(self, space: str, owner: str, namespace: str, wanted: Access) -> None:
+        """Raises NotAllowed where a namespace of another space is not granted, whether there is one or not."""
+        granted = [g.access for g in await self._granted(space) if (g.space, g.namespace) == (owner, namespace)]
+        if not granted:
+            raise _unseen(space, owner, namespace)
+        if wanted == "write" and granted != ["write"]:
+            raise NotAllowed(
+                f"space {space!r} may only read namespace {namespace!r} of space {owner!r}: that space can grant it "
+                "with access 'write'"
+            )
+
+    async def looking(
+        self, space: str, named: Sequence[tuple[str, str]] | None
+    ) -> Callable[[], Coroutine[Any, Any, Visible]] | None:
+        """How a recall learns what it may see of others': all that is granted, or of that what is named. None: it is to
+        look at nothing of others'. Raises NotAllowed where something is named that is not granted.
+        """
+        if named is None:
+            return lambda: self._visible(space)
+        if not named:
+            return None
+        granted = {(g.space, g.namespace) for g in await self._granted(space)}
+        for owner, namespace in named:
+            if (owner, namespace) not in granted:
+                raise _unseen(space, owner, namespace)
+
+        async def chosen() -> Visible:
+            return by_owner(named)
+
+        return chosen
+
+    async def _visible(self, space: str) -> Visible:
+        return by_owner([(grant.space, grant.namespace) for grant in await self._granted(space)])
+
+    async def _granted(self, space: str) -> Sequence[Grant]:
+        return await self._guard.call(lambda: self._grants.granted_to(space))
+
+
+def by_owner(named: Sequence[tuple[str, str]]) -> Visible:
+    """Namespaces of others, by their spaces."""
+    owners: dict[str, tuple[str, ...]] = {}
+    for owner, namespace in named:
+        owners[owner] = (*owners.get(owner, ()), namespace)
+    return owners
+
+
+def _unseen(space: str, owner: str, namespace: str) -> NotAllowed:
+    return NotAllowed(
+        f"space {space!r} may not see namespace {namespace!r} of space {owner!r}: only that space can grant it"
+    )

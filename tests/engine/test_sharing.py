@@ -1,0 +1,344 @@
+"""Namespaces of one space that another may see: found by every leg, changed only with leave, gone when revoked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from recollect import (
+    AsyncRecollect,
+    AsyncSpace,
+    Grant,
+    InvalidRequest,
+    Memory,
+    NotAllowed,
+    NotFound,
+    Recall,
+    Recollect,
+)
+from recollect.engine.sharing import OWNERS
+
+LEGS = ("vector", "keyword", "graph")
+NOTES = ("team", "notes")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'memory.db'}"
+    return f"postgresql://?{urlencode(conninfo_to_dict(request.getfixturevalue('pg_database')))}"
+
+
+@pytest.fixture
+async def opened(place: str) -> AsyncIterator[AsyncRecollect]:
+    """A memory on each store."""
+    async with AsyncRecollect(place, embedder="hashing") as recollect:
+        yield recollect
+
+
+@pytest.fixture
+def work(opened: AsyncRecollect) -> AsyncSpace:
+    """The space that is granted something."""
+    return opened.space("work")
+
+
+@pytest.fixture
+async def team(opened: AsyncRecollect) -> AsyncSpace:
+    """The space that grants: umbrellas in the namespaces `notes` and `secret`, linked to each other."""
+    team = opened.space("team")
+    for namespace in ("notes", "secret"):
+        for number in (1, 2):
+            await team.remember(f"the {namespace} umbrella {number}", id=f"{namespace}-{number}", namespace=namespace)
+        await team.link(f"{namespace}-1", f"{namespace}-2", "beside")
+    await team.link("notes-2", "secret-1", "leads to")
+    await team.settle()
+    return team
+
+
+def only(leg: str) -> dict[str, float]:
+    """The weights by which one leg alone answers."""
+    return {name: float(name == leg) for name in LEGS}
+
+
+def found(recall: Recall) -> set[tuple[str, str]]:
+    """Whose memories an answer holds, and which."""
+    return {(hit.memory.space, hit.memory.id) for hit in recall}
+
+
+async def asked(space: AsyncSpace, **options: Any) -> set[tuple[str, str]]:
+    answer = await space.recall("umbrella", **options)
+    assert not answer.degraded, answer.lanes
+    return found(answer)
+
+
+@pytest.mark.parametrize("leg", LEGS)
+async def test_each_leg_sees_what_is_granted_and_nothing_else(work: AsyncSpace, team: AsyncSpace, leg: str) -> None:
+    """One's own memories and the granted namespace of another; not that one's other namespaces, and not once the
+    grant was taken back.
+    """
+    await work.remember("an umbrella of my own", id="mine")
+    await work.remember("another umbrella of my own", id="mine too")
+    await work.settle()
+    own = {("work", "mine"), ("work", "mine too")}
+    assert await asked(work, weights=only(leg)) == own
+    await team.grant("notes", to="work")
+    assert await asked(work, weights=only(leg)) == own | {("team", "notes-1"), ("team", "notes-2")}
+    assert {space for space, _ in await asked(team, weights=only(leg))} == {"team"}
+    await team.revoke("notes", from_="work")
+    assert await asked(work, weights=only(leg)) == own
+
+
+async def test_a_space_without_memories_sees_what_is_granted(work: AsyncSpace, team: AsyncSpace) -> None:
+    """An empty space has an empty answer; a reader needs no memory of its own."""
+    assert await asked(work) == set()
+    await team.grant("notes", to="work")
+    assert await asked(work) == {("team", "notes-1"), ("team", "notes-2")}
+
+
+async def test_what_is_named_is_searched_and_nothing_else(work: AsyncSpace, team: AsyncSpace) -> None:
+    """Own namespaces and shared ones can be named; no other is searched then. None of the others': an empty list."""
+    await team.grant("notes", to="work")
+    await work.remember("an umbrella of my own", id="mine")
+    await work.remember("an umbrella elsewhere", id="elsewhere", namespace="elsewhere")
+    notes = {("team", "notes-1"), ("team", "notes-2")}
+    assert await asked(work, namespaces=["default"]) == {("work", "mine")}
+    assert await asked(work, shared=[NOTES]) == notes
+    assert await asked(work, namespaces=["default"], shared=[NOTES]) == notes | {("work", "mine")}
+    assert await asked(work, shared=[]) == {("work", "mine"), ("work", "elsewhere")}
+
+
+@pytest.mark.parametrize("recipe", ["balanced", "polyant", "sci", "pgmemory", "drobek", "novamem"])
+async def test_every_recipe_keeps_to_the_grant(opened: AsyncRecollect, work: AsyncSpace, recipe: str) -> None:
+    """Also one whose lanes look into every namespace, however the caller chose: that is about its own space."""
+    team = opened.space("team")
+    for kind in ("fact", "message", "identity", "knowledge"):
+        await team.remember(f"the {kind} umbrella", kind=kind, namespace="notes")
+        await team.remember(f"the secret {kind} umbrella", kind=kind, namespace="secret")
+    await team.grant("notes", to="work")
+    for named in (None, [NOTES]):
+        answer = await work.recall("umbrella", recipe=recipe, shared=named)
+        assert {hit.memory.namespace for hit in answer} == {"notes"}
+
+
+async def test_equal_ids_of_two_spaces_are_kept_apart(work: AsyncSpace, team: AsyncSpace) -> None:
+    """Both are found, each with its own text and reasons, and hits are counted for one's own alone."""
+    await work.remember("my own umbrella", id="notes-1")
+    await team.grant("notes", to="work")
+    answer = await work.recall("umbrella", diversity={"method": "mmr"}, limit=2)
+    assert len(answer) == 2
+    texts = {(hit.memory.space, hit.memory.text) for hit in await work.recall("umbrella")}
+    assert {("work", "my own umbrella"), ("team", "the notes umbrella 1")} <= texts
+    await work.stats()  # writes what was counted
+    assert (await work.get("notes-1")).hits > 0
+    assert (await team.get("notes-1")).hits == 0
+
+
+async def test_links_are_not_followed_through_what_is_not_granted(work: AsyncSpace, team: AsyncSpace) -> None:
+    """A memory that is two steps away, with a hidden one between, is not reached."""
+    await team.remember("far away", id="far", namespace="notes")
+    await team.link("secret-1", "far", "leads to")
+    await team.grant("notes", to="work")
+    notes = work.shared(*NOTES)
+    lanes = {"graph": {"depth": 3, "seeds": 1}}
+    reached = await notes.recall("the notes umbrella 2", weights=only("graph"), lanes=lanes)
+    assert ("team", "secret-1") not in found(reached)
+    assert {hit.why[0].raw for hit in reached if hit.memory.id == "far"} <= {
+        link.strength for link in await notes.neighbors("notes-2")
+    }
+    assert {neighbor.memory.namespace for neighbor in await notes.neighbors("notes-2")} == {"notes"}
+
+
+async def test_a_window_stays_in_the_namespace(work: AsyncSpace, opened: AsyncRecollect) -> None:
+    """Neighbours come along from the same thread of the same namespace only."""
+    team = opened.space("team")
+    for turn in ("before the umbrella came", "the umbrella", "after that it rained"):
+        await team.remember(turn, thread="t", namespace="notes")
+        await team.remember(f"secretly {turn}", thread="t", namespace="secret")
+    await team.grant("notes", to="work")
+    hit = next(hit for hit in await work.recall("the umbrella", window=1) if hit.memory.text == "the umbrella")
+    assert [memory.text for memory in (*hit.before, *hit.after)] == ["before the umbrella came", "after that it rained"]
+
+
+async def test_a_reader_reads_and_does_not_write(work: AsyncSpace, team: AsyncSpace) -> None:
+    """With `read`, what changes something is refused, and nothing is changed."""
+    await team.grant("notes", to="work")
+    notes = work.shared(*NOTES)
+    assert (await notes.get("notes-1")).space == "team"
+    assert [memory.id for memory in (await notes.list()).memories] == ["notes-1", "notes-2"]
+    assert {hit.memory.namespace for hit in await notes.recall("umbrella")} == {"notes"}
+    before = await texts(team)
+    for refused in (
+        notes.remember("mine now"),
+        notes.update("notes-1", text="mine now"),
+        notes.forget("notes-1"),
+        notes.supersede("notes-1", "mine now"),
+        notes.link("notes-1", "notes-2"),
+        notes.unlink("notes-1", "notes-2"),
+    ):
+        with pytest.raises(NotAllowed, match="may only read namespace 'notes' of space 'team'"):
+            await refused
+    assert await texts(team) == before
+
+
+async def texts(space: AsyncSpace) -> dict[str, str]:
+    page = await space.list(include_superseded=True)
+    return {memory.id: memory.text for memory in page.memories}
+
+
+async def test_a_writer_writes_in_the_namespace(work: AsyncSpace, team: AsyncSpace) -> None:
+    """With `write` every verb works there, in the space of the owner, who sees it."""
+    await team.grant("notes", to="work", access="write")
+    notes = work.shared(*NOTES)
+    added = (await notes.remember("a kite", tags=["toys"])).memory
+    assert (added.space, added.namespace) == NOTES
+    assert (await team.get(added.id)).text == "a kite"
+    assert (await notes.update(added.id, text="a red kite")).text == "a red kite"
+    newer: Memory = await notes.supersede(added.id, "a blue kite")
+    assert (newer.namespace, newer.tags) == ("notes", ("toys",))
+    await notes.link(newer.id, "notes-1", "flies over", 0.5)
+    assert ("flies over", 0.5) in [(n.relation, n.strength) for n in await team.neighbors("notes-1")]
+    assert await notes.unlink(newer.id, "notes-1", "flies over") == 1
+    assert await notes.forget(newer.id, "nothing") == 1
+    assert (await work.stats()).memories == 0
+
+
+async def test_a_writer_does_not_reach_beyond_the_namespace(work: AsyncSpace, team: AsyncSpace) -> None:
+    """Ids of other namespaces are not there for it, as if they did not exist; nothing is moved out, no id taken."""
+    await team.grant("notes", to="work", access="write")
+    notes = work.shared(*NOTES)
+    before = await texts(team)
+    for beyond in (
+        notes.get("secret-1"),
+        notes.update("secret-1", text="stolen"),
+        notes.supersede("secret-1", "stolen"),
+        notes.supersede("notes-1", by="secret-1"),
+        notes.link("notes-1", "secret-1"),
+        notes.unlink("notes-2", "secret-1"),
+        notes.neighbors("secret-1"),
+    ):
+        with pytest.raises(NotFound, match="namespace 'notes' of space 'team' holds no memory 'secret-1'"):
+            await beyond
+    assert await notes.forget("secret-1") == 0
+    for nonsense in (
+        notes.update("notes-1", namespace="secret"),
+        notes.remember("a kite", namespace="secret"),
+        notes.remember("a kite", id="secret-1"),
+        notes.recall("umbrella", namespaces=["secret"]),
+        notes.list(namespaces=["secret"]),
+    ):
+        with pytest.raises(InvalidRequest):
+            await nonsense
+    assert await texts(team) == before
+
+
+async def test_without_a_grant_nothing_tells_what_is_there(work: AsyncSpace, team: AsyncSpace) -> None:
+    """A namespace that exists and one that does not are refused in the same words."""
+    for name in ("notes", "nothing"):
+        refusal = f"space 'work' may not see namespace '{name}' of space 'team': only that space can grant it"
+        for refused in (
+            work.recall("umbrella", shared=[("team", name)]),
+            work.shared("team", name).get("notes-1"),
+            work.shared("team", name).list(),
+            work.shared("team", name).remember("a kite"),
+        ):
+            with pytest.raises(NotAllowed) as error:
+                await refused
+            assert str(error.value) == refusal
+
+
+async def test_a_revoked_handle_is_of_no_use(work: AsyncSpace, team: AsyncSpace) -> None:
+    """A grant is looked at with every call, and granting again with less takes the rest away."""
+    await team.grant("notes", to="work", access="write")
+    notes = work.shared(*NOTES)
+    await notes.remember("a kite")
+    await team.grant("notes", to="work", access="read")
+    with pytest.raises(NotAllowed):
+        await notes.remember("another kite")
+    assert await team.revoke("notes", from_="work")
+    with pytest.raises(NotAllowed):
+        await notes.list()
+    assert not await team.revoke("notes", from_="work")
+
+
+async def test_another_client_revokes(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:
+    """Nothing of a grant is remembered in the process: what another one takes back is out of reach at once."""
+    await team.grant("notes", to="work")
+    async with AsyncRecollect(opened.url, embedder="hashing") as other:
+        assert len(await other.space("work").recall("umbrella")) == 2
+        await team.revoke("notes", from_="work")
+        assert len(await other.space("work").recall("umbrella")) == 0
+
+
+async def test_grants_are_not_passed_on(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:
+    """What a space was granted it cannot grant: `notes` of `work` is another namespace, and stays so."""
+    await team.grant("notes", to="work", access="write")
+    await work.grant("notes", to="friend", access="write")
+    friend = opened.space("friend")
+    assert await asked(friend) == set()
+    with pytest.raises(NotAllowed):
+        await friend.shared(*NOTES).list()
+    with pytest.raises(NotAllowed):
+        await friend.recall("umbrella", shared=[NOTES])
+
+
+async def test_grants_are_listed_for_both(work: AsyncSpace, team: AsyncSpace) -> None:
+    """First what a space grants, then what it is granted."""
+    granted = await team.grant("notes", to="work", access="write")
+    back = await work.grant("default", to="team")
+    assert granted == Grant("team", "notes", "work", "write")
+    assert await team.grants() == [granted, back]
+    assert await work.grants() == [back, granted]
+
+
+async def test_requests_that_make_no_sense(work: AsyncSpace, team: AsyncSpace) -> None:
+    """One sentence each, before anything is stored."""
+    with pytest.raises(InvalidRequest, match="sees its own namespaces already"):
+        await team.grant("notes", to="team")
+    with pytest.raises(InvalidRequest, match="the access is 'own', and must be one of: read, write"):
+        await team.grant("notes", to="work", access="own")  # type: ignore[arg-type]
+    for namespace, to in (("", "work"), ("notes", " "), ("no\ntes", "work"), ("n" * 201, "work"), (7, "work")):
+        with pytest.raises(InvalidRequest):
+            await team.grant(namespace, to=to)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="own: use it without"):
+        work.shared("work", "notes")
+    with pytest.raises(InvalidRequest, match="17 namespaces were given, more than the 16 allowed"):
+        await work.recall("umbrella", namespaces=["a"], shared=[("team", f"n{n}") for n in range(16)])
+    for wrong in ("team", [("team",)], ["team/notes"], [("team", 7)], 7):
+        with pytest.raises(InvalidRequest):
+            await work.recall("umbrella", shared=wrong)  # type: ignore[arg-type]
+    assert await team.grants() == []
+
+
+async def test_how_many_may_share_with_one(opened: AsyncRecollect, work: AsyncSpace) -> None:
+    """Each is a search more for its recalls, so there is an end; who shares already may share more."""
+    for number in range(OWNERS):
+        await opened.space(f"owner {number}").grant("notes", to="work")
+    with pytest.raises(InvalidRequest, match="16 spaces share with space 'work' already"):
+        await opened.space("one more").grant("notes", to="work")
+    await opened.space("owner 0").grant("letters", to="work")
+    assert len(await work.grants()) == OWNERS + 1
+    assert await asked(work) == set()
+
+
+def test_the_synchronous_handle_is_the_same(url: str) -> None:
+    """`Space.shared` offers what `AsyncSpace.shared` does."""
+    with Recollect(url, embedder="hashing") as recollect:
+        team, work = recollect.space("team"), recollect.space("work")
+        team.grant("notes", to="work", access="write")
+        notes = work.shared("team", "notes")
+        kite = notes.remember("a kite").memory
+        red = notes.supersede(kite.id, "a red kite")
+        assert notes.update(red.id, tags=["toys"]) == notes.get(red.id) == notes.list().memories[0]
+        notes.link(red.id, kite.id, "was")
+        assert [n.memory.id for n in notes.neighbors(red.id)] == [kite.id]
+        assert notes.unlink(red.id, kite.id, "was") == 1
+        assert [hit.memory.id for hit in notes.recall("kite")] == [red.id]
+        assert notes.forget(red.id, kite.id) == 2
+        assert team.revoke("notes", from_="work")
+        assert work.grants() == team.grants() == []

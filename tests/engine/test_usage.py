@@ -1,0 +1,275 @@
+"""Recalls are counted off their path, and memories scored by what was counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from recollect import AsyncRecollect, AsyncSpace, BackendUnavailable, Draft, InvalidRequest, RecallFailed
+from recollect.engine import usage
+from recollect.engine.quality import BATCH, HALF_LIFE
+from recollect.engine.usage import HitCounter, hour_of, leg_usage
+from recollect.recipes import RECIPES
+from recollect.stores.sqlite.store import SqliteStore
+from recollect.types import Bucket, Contribution, Hit, LaneReport, LegUsage, Memory, Recall, Snippet, Usage, Why
+from tests.conftest import FlakyEmbedder
+
+BALANCED = RECIPES["balanced"]
+
+
+def hit(*lanes: str) -> Hit:
+    why = Why(Contribution(lane, 1, 1.0, 1.0, 1.0) for lane in lanes)
+    return Hit(Memory("-".join(lanes), "work", "text"), 1.0, why, lambda: Snippet(""))
+
+
+def recalled(*hits: Hit, lanes: Sequence[LaneReport] = (), degraded: bool = False) -> Recall:
+    return Recall(hits, degraded, tuple(lanes), 1.0, "question", "balanced")
+
+
+async def settled(work: AsyncSpace, *texts: str) -> None:
+    await work.remember_many(Draft(text, id=text.split()[-1]) for text in texts)
+    await work.settle()
+
+
+def test_a_hit_counts_for_every_leg_that_found_it() -> None:
+    """Once for each leg, whichever of its lanes, and never for what is no lane: an exact match, its quality."""
+    lanes = [LaneReport(lane.name, lane.leg, "ok", ms=2.0) for lane in RECIPES["sci"].lanes]
+    found = leg_usage(
+        RECIPES["sci"],
+        lanes,
+        [hit("episodic-vector", "semantic-vector", "semantic-keyword", "exact"), hit("identity-vector", "quality")],
+    )
+    assert found == {"vector": LegUsage(2, 3, 6.0), "keyword": LegUsage(1, 3, 6.0)}
+
+
+def test_lanes_that_did_not_answer_are_counted_by_what_became_of_them() -> None:
+    """Late and failed ones took their time; a skipped one was not run; one of weight 0 was not wanted."""
+    recipe = BALANCED.with_(weights={"keyword": 0})
+    lanes = [
+        LaneReport("vector", "vector", "late", ms=2000.0),
+        LaneReport("keyword", "keyword", "skipped", "its weight is 0"),
+        LaneReport("graph", "graph", "skipped", "its breaker is open", ms=0.5),
+    ]
+    assert leg_usage(recipe, lanes, ()) == {
+        "vector": LegUsage(searches=1, ms=2000.0, late=1),
+        "graph": LegUsage(skipped=1),
+    }
+    failed = [LaneReport("vector", "vector", "failed", ms=1.0)]
+    assert leg_usage(recipe, failed, ()) == {"vector": LegUsage(searches=1, ms=1.0, failed=1)}
+
+
+async def test_a_recall_is_counted(work: AsyncSpace) -> None:
+    """Each of its legs with what it found of the answer, in the bucket of its hour."""
+    await settled(work, "the red umbrella a", "the red bicycle b")
+    answer = await work.recall("red umbrella")
+    again = await work.recall("nothing like it", weights={"vector": 0, "graph": 0})
+    assert len(again) == 0
+    used = await work.usage()
+    assert (used.space, used.since, used.total.recalls, used.total.degraded) == ("work", None, 2, 0)
+    assert used.total.legs["keyword"].hits == sum(any(p.lane == "keyword" for p in one.why) for one in answer)
+    assert used.total.legs["vector"].hits == sum(any(p.lane == "vector" for p in one.why) for one in answer)
+    assert (used.total.legs["keyword"].searches, used.total.legs["vector"].searches) == (2, 1)
+    assert used.total.legs["keyword"].ms > 0
+    assert sum(bucket.usage.recalls for bucket in used.buckets) == 2
+    assert all(bucket.start.minute == bucket.start.second == bucket.start.microsecond == 0 for bucket in used.buckets)
+
+
+async def test_degraded_and_failed_recalls_are_counted(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """A degraded answer, and a recall that had none."""
+    await settled(work, "the red umbrella a")
+    embedder.down = True
+    assert (await work.recall("red umbrella")).degraded
+    with pytest.raises(RecallFailed):
+        await work.recall("red umbrella", weights={"keyword": 0, "graph": 0})
+    total = (await work.usage()).total
+    assert (total.recalls, total.degraded, total.failed) == (2, 1, 1)
+    assert total.legs["vector"].failed == 2
+    assert total.legs["keyword"].failed == 0
+
+
+async def test_usage_since(client: AsyncRecollect, work: AsyncSpace) -> None:
+    """A time, or how long ago; buckets that begin before its hour are left out."""
+    await settled(work, "the red umbrella a")
+    now = datetime.now(UTC)
+    await client._store.count_usage("work", [Bucket(hour_of(now - timedelta(hours=n)), Usage(1)) for n in (1, 30)])
+    assert (await work.usage()).total.recalls == 2
+    assert (await work.usage("24h")).total.recalls == 1
+    assert (await work.usage("2d")).total.recalls == 2
+    assert (await work.usage("999999w")).since is None
+    assert (await work.usage(now - timedelta(hours=2))).total.recalls == 1
+    assert (await work.usage((now + timedelta(days=1)).isoformat())).total == Usage()
+    for wrong in ("yesterday", "7", "d", "-7d", 7):
+        with pytest.raises(InvalidRequest, match="7d"):
+            await work.usage(wrong)  # type: ignore[arg-type]
+
+
+async def test_several_processes_count_together(url: str, work: AsyncSpace) -> None:
+    """What one client counts is added to what another did, when each closes."""
+    await settled(work, "the red umbrella a")
+    for _ in range(2):
+        async with AsyncRecollect(url, embedder="hashing") as other:
+            await other.space("work").recall("umbrella", weights={"vector": 0, "graph": 0})
+    assert (await work.usage()).total.recalls == 2
+    assert (await work.get("a")).hits == 2
+
+
+class Ledger(SqliteStore):
+    """A store that notes what it is told to count, and can refuse it."""
+
+    def __init__(self) -> None:
+        self.usage_told: list[tuple[str, list[Bucket]]] = []
+        self.hits_told: list[tuple[str, dict[str, int]]] = []
+        self.told = asyncio.Event()
+        self.down = False
+
+    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
+        await asyncio.sleep(0)
+        if self.down:
+            raise BackendUnavailable("down", backend="sqlite")
+        self.usage_told.append((space, list(buckets)))
+        self.told.set()
+
+    async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
+        self.hits_told.append((space, dict(hits)))
+
+
+async def test_counts_are_written_once_for_many_recalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flush has one call for each space, however many recalls there were; nothing new, nothing written."""
+    monkeypatch.setattr(usage, "hour_of", lambda moment: datetime(2026, 5, 3, tzinfo=UTC))
+    store = Ledger()
+    counter = HitCounter(store)
+    for _ in range(3):
+        counter.count("work", BALANCED, recalled(hit("vector")))
+    counter.count("home", BALANCED, recalled(degraded=True))
+    assert store.usage_told == []
+    await counter.close()
+    await counter.flush()
+    told = [(space, [bucket.usage.recalls for bucket in buckets]) for space, buckets in store.usage_told]
+    assert told == [("work", [3]), ("home", [1])]
+    assert store.hits_told == [("work", {"vector": 3})]
+
+
+async def test_the_flush_comes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some time after the first recall, without anybody asking; and again after the next one."""
+    monkeypatch.setattr(usage, "FLUSH_SECONDS", 0.0)
+    store = Ledger()
+    counter = HitCounter(store)
+    for _ in range(2):
+        counter.count("work", BALANCED, recalled())
+        await store.told.wait()
+        store.told.clear()
+    await counter.close()
+    assert [bucket.usage.recalls for _, buckets in store.usage_told for bucket in buckets] == [1, 1]
+
+
+async def test_closing_does_not_cut_off_what_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a flush has begun to write is written, and what was counted meanwhile as well."""
+    store = Ledger()
+    counter = HitCounter(store)
+    counter.count("work", BALANCED, recalled())
+    flushing = asyncio.create_task(counter.flush())
+    await asyncio.sleep(0)
+    counter.count("work", BALANCED, recalled())
+    await counter.close()
+    await flushing
+    assert sum(b.usage.recalls for _, told in store.usage_told for b in told) == 2
+
+
+async def test_a_store_that_is_down_loses_counts_and_no_more() -> None:
+    """The recall is long answered; counting goes on when the store is back."""
+    store = Ledger()
+    counter = HitCounter(store)
+    store.down = True
+    counter.count("work", BALANCED, recalled())
+    await counter.flush()
+    store.down = False
+    counter.count("work", BALANCED, recalled())
+    await counter.close()
+    assert [b.usage.recalls for _, told in store.usage_told for b in told] == [1]
+
+
+async def test_score_gives_every_memory_its_quality(work: AsyncSpace, client: AsyncRecollect) -> None:
+    """By hits against the space's most and by age, null before; superseded and expired ones, too; nothing is lost."""
+    texts = [f"umbrella number {n}" for n in range(BATCH + 2)]
+    await settled(work, *texts)
+    long_ago = datetime.now(UTC) - HALF_LIFE
+    await client._store.mark_hits("work", {"0": 9, "1": 99}, now=datetime.now(UTC))
+    await client._store.mark_hits("work", {"2": 99}, now=long_ago)
+    await work.supersede("3", by="4")
+    before = await work.get("0")
+    assert before.quality is None
+    seen: list[int] = []
+    rated = await work.score(on_progress=seen.append)
+    assert (rated.memories, rated.changed, seen) == (len(texts), len(texts), [BATCH, len(texts)])
+    qualities = [(await work.get(id)).quality for id in ("0", "1", "2", "3", "4")]
+    assert qualities == [0.75, 1.0, 0.5, 0.5, 0.5]
+    after = await work.get("0")
+    assert (after.updated_at, after.embedding, after.hits) == (before.updated_at, "ready", 9)
+    assert (await work.stats()).memories == len(texts)
+
+
+async def test_score_can_be_run_again(work: AsyncSpace, client: AsyncRecollect) -> None:
+    """What stays the same is not written again; what was set by hand is overwritten."""
+    await settled(work, "the red umbrella a", "the red bicycle b")
+    assert (await work.score()).changed == 2
+    assert (await work.score()).changed == 0
+    await work.update("a", quality=0.9)
+    await work.recall("bicycle", weights={"vector": 0, "graph": 0})
+    assert (await work.score()).changed == 2
+    assert [(await work.get(id)).quality for id in "ab"] == [0.5, 1.0]
+    assert (await client.space("empty").score()).memories == 0
+
+
+async def test_writers_go_on_while_memories_are_scored(work: AsyncSpace, client: AsyncRecollect) -> None:
+    """What is forgotten, changed or added meanwhile stays so."""
+    await settled(work, *(f"umbrella number {n}" for n in range(BATCH + 1)))
+
+    async def write() -> None:
+        await work.forget("7")
+        await work.update("8", title="changed")
+        await work.remember("something new", id="zz")
+
+    await asyncio.gather(work.score(), write())
+    assert (await work.get("8")).title == "changed"
+    assert (await work.stats()).memories == BATCH + 1
+
+
+async def test_a_recipe_may_weigh_by_quality(work: AsyncSpace) -> None:
+    """Not unless it says so; then the better of two equals comes first, and why says what its quality did."""
+    await settled(work, "red umbrella in the hall a", "red umbrella in the hall b")
+    await work.update("a", quality=0.1)
+    await work.update("b", quality=1.0)
+    for recipe in ("novamem", "polyant", "pgmemory"):
+        options: dict[str, Any] = {
+            "recipe": recipe,
+            "lanes": {"vector": {"kinds": []}, "keyword": {"kinds": []}},
+            "limit": 1,
+        }
+        plain = await work.recall("red umbrella", **options)
+        assert all(part.lane != "quality" for part in plain[0].why)
+        found = await work.recall("red umbrella", quality_weight=0.9, **options)
+        assert found[0].memory.id == "b"
+        (part,) = (part for part in found[0].why if part.lane == "quality")
+        assert (part.raw, part.normalised) == (1.0, 1.0)
+
+
+async def test_an_exact_match_keeps_its_place_whatever_its_quality(work: AsyncSpace) -> None:
+    """Who asks for invoice 12346 does not want invoice 12345, however often that was of use."""
+    await settled(work, *(f"Invoice {n} was paid in May, said {n}" for n in range(12340, 12350)))
+    await work.update("12346", quality=0.0)
+    for n in (12345, 12347):
+        await work.update(str(n), quality=1.0)
+    found = await work.recall("invoice 12346", quality_weight=1.0)
+    assert found[0].memory.id == "12346"
+    assert found[0].score == pytest.approx(sum(part.contribution for part in found[0].why))
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), "much", True])
+async def test_a_wrong_quality_weight_is_refused(work: AsyncSpace, weight: float) -> None:
+    """It is a number from 0 to 1."""
+    with pytest.raises(InvalidRequest, match="quality_weight"):
+        await work.recall("umbrella", quality_weight=weight)
