@@ -9,7 +9,7 @@
 Invoice 12345 was paid on 3 May
 """
 
-from recollect.client import AsyncRecollect, AsyncSpace, Recollect, Space
+from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.engine.copying import Copied, CopiedSpace, CopyProgress
 from recollect.engine.doctor import Check, Diagnosis
 from recollect.engine.quality import Rated
@@ -33,6 +33,7 @@ from recollect.ports import Embedder
 from recollect.recipes import RECIPES, Diversity, Fanout, Fusion, Lane, Limit, Recipe
 from recollect.settings import Settings
 from recollect.shared import AsyncShared, Shared
+from recollect.sync import Recollect, Space
 from recollect.types import (
     Bucket,
     Contribution,

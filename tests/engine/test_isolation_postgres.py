@@ -174,6 +174,10 @@ CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
     "export": (exported, ["own"]),
     "settle": (lambda there: there.settle(), None),
     "import_lines": (imported, (1, 1, 0, [], 1)),
+    "grant": (lambda there: there.grant("default", to="friend"), Grant("there", "default", "friend")),
+    "grants": (lambda there: there.grants(), [Grant("there", "default", "friend")]),
+    "revoke": (lambda there: there.revoke("default", from_="here"), False),
+    "shared": (lambda there: not_allowed(there.shared("here", "default").get("a")), "not allowed"),
     "remember": (remembered, (True, 0, [], 1)),
     "remember_many": (remembered_many, (3, 3)),
 }

@@ -13,11 +13,13 @@ import sys
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 
-from recollect.types import Vector
+if TYPE_CHECKING:
+    from recollect.types import Vector
 
 DIMENSIONS = 64
 

@@ -103,11 +103,13 @@ class Relay:
 
 async def serve(ports: Sequence[int]) -> None:
     """Pass on until the standard input ends."""
-    wires = [await SlowWire(port).__aenter__() for port in ports]
+    wires = [SlowWire(port) for port in ports]
+    for wire in wires:
+        await wire.__aenter__()
     print(*(wire.port for wire in wires), flush=True)  # noqa: T201 (whoever started it waits for this)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        what, wire = line.split()
-        {"cut": SlowWire.cut, "slow": SlowWire.slow, "mend": SlowWire.mend}[what](wires[int(wire)])
+        what, number = line.split()
+        {"cut": SlowWire.cut, "slow": SlowWire.slow, "mend": SlowWire.mend}[what](wires[int(number)])
         print("done", flush=True)  # noqa: T201
 
 

@@ -23,7 +23,20 @@ def test_the_commands_are_those_of_the_design() -> None:
     """Nothing is missing, and nothing is there that is not built yet."""
     wanted = "demo doctor migrate remember recall get list forget supersede update link unlink neighbors stats spaces"
     assert sorted(COMMANDS) == sorted(
-        [*wanted.split(), "score", "sync", "rebuild", "import", "export", "copy", "eval", "recipes"]
+        [
+            *wanted.split(),
+            "grant",
+            "revoke",
+            "grants",
+            "score",
+            "sync",
+            "rebuild",
+            "import",
+            "export",
+            "copy",
+            "eval",
+            "recipes",
+        ]
     )
 
 

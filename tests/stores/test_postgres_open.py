@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from recollect.errors import BackendError, BackendUnavailable, ConfigError, SchemaOutdated
 from recollect.settings import PostgresSettings
+from recollect.stores import named_sql
 from recollect.stores.postgres import migrations
 from recollect.stores.postgres.connections import Connections
 

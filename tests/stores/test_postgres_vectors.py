@@ -190,10 +190,10 @@ def test_the_way_depends_on_how_much_passes() -> None:
     is a recipe's own, or grows with what the walk passes in vain.
     """
     assert choose(FEWEST, FEWEST, 10) is None
-    assert choose(100_000, 100_000, 100) == Walk(effort=300, enough=100)
-    assert choose(100_000, 200_000, 100) == Walk(effort=600, enough=100)
+    assert choose(50_000, 50_000, 100) == Walk(effort=600, enough=100)
     assert choose(100_000, 100_000, 30, 64) == Walk(effort=64, enough=30)
-    assert choose(50_000, 1_000_000, 100) == Walk(effort=1_000, enough=300, most=48_000)
+    assert choose(100_000, 200_000, 100) == Walk(effort=667, enough=600)
+    assert choose(100_000, 1_000_000, 100) == Walk(effort=953, enough=600, most=53_333)
     assert choose(20_000, 1_000_000, 100) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
@@ -14,18 +15,26 @@ from recollect.types import Access, Grant
 OWNERS = 16
 """How many spaces may share something with one space: each of them is a search more for its recalls."""
 
+ALONE_SECONDS = 1.0
+"""How long it is remembered that nobody shares anything with a space, so that the many of which this is true do not ask
+with each recall. A grant that another process makes is seen after that; what is taken back is out of reach at once.
+"""
+ALONE_SPACES = 10_000
+"""Of how many spaces that is remembered."""
+
 Visible: TypeAlias = Mapping[str, tuple[str, ...]]
 """Namespaces of others by the space they belong to; never an empty tuple, which would mean all there are."""
 
 
 class Sharing:
-    """The grants of a store. They are read anew for every call that depends on one, so that what was taken back is out
+    """The grants of a store. A grant is read anew for every call that depends on it, so that what was taken back is out
     of reach from the next call on.
     """
 
     def __init__(self, grants: Grants, guard: Guard) -> None:
         self._grants = grants
         self._guard = guard
+        self._alone: dict[str, float] = {}
 
     async def grant(self, space: str, namespace: str, to: str, access: Access) -> Grant:
         """Let another space see a namespace, or also change it."""
@@ -37,6 +46,7 @@ class Sharing:
         if len(others) >= OWNERS:
             raise InvalidRequest(f"{len(others)} spaces share with space {to!r} already, and no more than that may")
         await self._grants.grant(space, namespace, to, access)
+        self._alone.pop(to, None)
         return grant
 
     async def revoke(self, space: str, namespace: str, to: str) -> bool:
@@ -65,7 +75,8 @@ class Sharing:
         look at nothing of others'. Raises NotAllowed where something is named that is not granted.
         """
         if named is None:
-            return lambda: self._visible(space)
+            alone = self._alone.get(space, 0.0) > time.monotonic()
+            return None if alone else lambda: self._visible(space)
         if not named:
             return None
         granted = {(g.space, g.namespace) for g in await self._granted(space)}
@@ -79,7 +90,12 @@ class Sharing:
         return chosen
 
     async def _visible(self, space: str) -> Visible:
-        return by_owner([(grant.space, grant.namespace) for grant in await self._granted(space)])
+        granted = await self._granted(space)
+        if not granted:
+            if len(self._alone) >= ALONE_SPACES:
+                self._alone.clear()
+            self._alone[space] = time.monotonic() + ALONE_SECONDS
+        return by_owner([(grant.space, grant.namespace) for grant in granted])
 
     async def _granted(self, space: str) -> Sequence[Grant]:
         return await self._guard.call(lambda: self._grants.granted_to(space))

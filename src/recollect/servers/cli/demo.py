@@ -11,7 +11,7 @@ from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import console, print_json
 
 if TYPE_CHECKING:
-    from recollect.client import Space
+    from recollect.sync import Space
     from recollect.types import Recall
 
 HITS = 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from recollect.client import Recollect
+    from recollect.sync import Recollect
 
 KINDS = ("fact", "episodic", "semantic", "identity", "message", "knowledge", "chunk")
 """The kinds of the design, offered on Tab; any other short name is allowed."""
@@ -94,7 +94,7 @@ WithExpired: TypeAlias = Annotated[
 
 def open_store(store: str | None, embedder: str | None = None, *, create: bool = False) -> Recollect:
     """The library, opened late: `--help` must not pay for it. Only what stores something makes a store."""
-    from recollect.client import Recollect
+    from recollect.sync import Recollect
 
     return Recollect(store, embedder=embedder, create=create)
 

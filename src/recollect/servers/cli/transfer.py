@@ -91,8 +91,8 @@ def copy(
 
     Memories keep their ids, times, vectors and links. What differs afterwards is named, and the exit code is 1.
     """
-    from recollect.client import Recollect
     from recollect.servers.cli import render
+    from recollect.sync import Recollect
 
     with progress() as bar:
         task = bar.add_task("copying", total=None)

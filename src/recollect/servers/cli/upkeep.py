@@ -38,8 +38,8 @@ def migrate(
     as_json: opt.Json = False,
 ) -> None:
     """Make a store, or bring one that an earlier version wrote up to this version."""
-    from recollect.client import Recollect
     from recollect.servers.cli import render
+    from recollect.sync import Recollect
 
     steps = Recollect.migrate(store, dry_run=dry_run, row_security=row_security, words=words or ())
     show({"dry_run": dry_run, "steps": steps}, lambda _: render.migration(steps, dry_run=dry_run), as_json=as_json)

