@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from recollect import AsyncRecollect, AsyncSpace, Draft, NotFound, Rated
+from recollect import AsyncRecollect, AsyncSpace, Draft, Grant, NotAllowed, NotFound, Rated
 from recollect.stores.postgres.bulk import MANY
 
 TABLES = """
@@ -91,6 +91,12 @@ async def refused(call: Awaitable[Any]) -> str:
     with pytest.raises(NotFound):
         await call
     return "refused"
+
+
+async def not_allowed(call: Awaitable[Any]) -> str:
+    with pytest.raises(NotAllowed):
+        await call
+    return "not allowed"
 
 
 async def recalled(there: AsyncSpace) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,7 +22,8 @@ from recollect import (
     Recall,
     Recollect,
 )
-from recollect.engine.sharing import OWNERS
+from recollect.engine.sharing import OWNERS, Sharing
+from recollect.settings import Settings
 
 LEGS = ("vector", "keyword", "graph")
 NOTES = ("team", "notes")
@@ -92,6 +94,29 @@ async def test_each_leg_sees_what_is_granted_and_nothing_else(work: AsyncSpace, 
     assert {space for space, _ in await asked(team, weights=only(leg))} == {"team"}
     await team.revoke("notes", from_="work")
     assert await asked(work, weights=only(leg)) == own
+
+
+async def test_external_indexes_keep_to_the_grant(tmp_path: Path, falkordb_url: str) -> None:
+    """With vectors in Qdrant and links in FalkorDB each leg sees what is granted, and nothing else."""
+    tiers = Settings(
+        f"sqlite:///{tmp_path / 'memory.db'}",
+        "hashing",
+        vectors=f"qdrant+local:///{tmp_path / 'q'}",
+        graph=falkordb_url,
+    )
+    async with AsyncRecollect(settings=tiers) as recollect:
+        team, work = recollect.space("team"), recollect.space("work")
+        for name in ("notes", "secret"):
+            for number in (1, 2):
+                await team.remember(f"the {name} umbrella {number}", id=f"{name}-{number}", namespace=name)
+            await team.link(f"{name}-1", f"{name}-2")
+        await team.settle()
+        await team.grant("notes", to="work")
+        async with asyncio.timeout(30):
+            while any(lag.waiting for lag in (await recollect.lag()).values()):
+                await recollect.sync()
+        for leg in LEGS:
+            assert await asked(work, weights=only(leg)) == {("team", "notes-1"), ("team", "notes-2")}
 
 
 async def test_a_space_without_memories_sees_what_is_granted(work: AsyncSpace, team: AsyncSpace) -> None:
@@ -273,6 +298,28 @@ async def test_another_client_revokes(opened: AsyncRecollect, work: AsyncSpace, 
         assert len(await other.space("work").recall("umbrella")) == 2
         await team.revoke("notes", from_="work")
         assert len(await other.space("work").recall("umbrella")) == 0
+
+
+async def test_who_is_shared_nothing_with_is_not_looked_up_each_time(
+    work: AsyncSpace, team: AsyncSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is remembered for a while, but no longer than until a grant is made; a grant itself is not remembered."""
+    monkeypatch.setattr("recollect.engine.sharing.ALONE_SECONDS", 600.0)
+    looked_up: list[str] = []
+    look_up = Sharing._granted
+
+    async def counted(self: Sharing, space: str) -> Sequence[Grant]:
+        looked_up.append(space)
+        return await look_up(self, space)
+
+    monkeypatch.setattr(Sharing, "_granted", counted)
+    for _ in range(3):
+        assert await asked(work) == set()
+    assert len(looked_up) == 1
+    await team.grant("notes", to="work")
+    for _ in range(3):
+        assert len(await asked(work)) == 2
+    assert len(looked_up) == 4
 
 
 async def test_grants_are_not_passed_on(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:

@@ -86,7 +86,9 @@ async def test_a_transaction_writes_its_own_space(secured: Connections, space: i
     assert await ids(secured, 2) == ["two"]
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.area == "isolation"], ids=lambda spec: spec.name)
+@pytest.mark.parametrize(
+    "spec", [spec for spec in SPECS if spec.area in ("isolation", "grants")], ids=lambda spec: spec.name
+)
 async def test_spec(dsn: str, spec: Spec) -> None:
     """A store keeps its spaces apart, and works, with row security as well."""
     await Connections(dsn, PostgresSettings()).migrate(dry_run=False, row_security=True)
