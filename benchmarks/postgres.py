@@ -235,11 +235,14 @@ async def measure_common(dsn: str, texts: Sequence[str], times: int) -> tuple[st
 
 
 class Crowd(NamedTuple):
-    """How those fared who asked at once: seconds for all, and how many were answered, by all lanes."""
+    """How those fared who asked at once: seconds for all, how many were answered, how many of them by all lanes, and
+    what the first was told who was not.
+    """
 
     seconds: float
     answered: int
     complete: int
+    refusal: str
 
 
 async def measure_crowd(space: AsyncSpace, questions: Sequence[Question]) -> Crowd:
@@ -248,8 +251,10 @@ async def measure_crowd(space: AsyncSpace, questions: Sequence[Question]) -> Cro
         *(space.recall(question.text, vector=question.vector) for question in questions[:ASKING]),
         return_exceptions=True,
     )
+    spent = perf_counter() - started
     answered = [answer for answer in answers if not isinstance(answer, BaseException)]
-    return Crowd(perf_counter() - started, len(answered), sum(not answer.degraded for answer in answered))
+    refusal = next((str(answer) for answer in answers if isinstance(answer, BaseException)), "")
+    return Crowd(spent, len(answered), sum(not answer.degraded for answer in answered), refusal)
 
 
 def print_filled(console: Console, filled: Filled, size: int, others: int) -> None:
@@ -280,7 +285,7 @@ def print_speed(console: Console, spreads: Mapping[str, Spread], degraded: int, 
     console.print(table, f"degraded answers: {degraded}")
     console.print(
         f"{ASKING} at once on {POSTGRES.pool_size} connections: {crowd.answered} answered (goal: all), "
-        f"{crowd.complete} by all lanes, in {crowd.seconds:.2f} s"
+        f"{crowd.complete} by all lanes, in {crowd.seconds:.2f} s. {crowd.refusal}"
     )
 
 

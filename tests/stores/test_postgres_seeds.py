@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -30,24 +30,28 @@ SIZE = 50_000
 DIMENSIONS = 8
 EMBEDDER = HashingEmbedder(DIMENSIONS)
 KINDS = ("fact", "message", "episodic", "semantic", "identity", "knowledge")
+KINDS_OF = {"polyant": KINDS[:2], "sci": KINDS[2:5]}
+"""What some recipes look among: where these are a small part of all, comparing them is quicker than any index."""
 FILL = f"""
     INSERT INTO memories (
         space, row, id, hash, namespace, kind, text, title, tags, source, metadata, created_at, updated_at, embedding
     )
-    SELECT 1, n, 'm' || n, sha256(n::text::bytea), 'default', ('{{{",".join(KINDS)}}}'::text[])[1 + n % 6],
-           'note ' || n || ' about invoice' || n / 60, CASE WHEN n % 6 = 5 THEN 'How to ' || n END, '{{}}', '', '{{}}',
+    SELECT 1, n, 'm' || n, sha256(n::text::bytea), 'default',
+           (%(kinds)s::text[])[1 + n %% cardinality(%(kinds)s::text[])],
+           'note ' || n || ' about invoice' || n / 60, CASE WHEN n %% 6 = 5 THEN 'How to ' || n ELSE '' END,
+           '{{}}', '', '{{}}',
            now(), now(), 'ready'
     FROM generate_series(10, {SIZE}) AS n;
     INSERT INTO vectors_1 (space, row, vector)
     SELECT 1, n, ARRAY(SELECT random() - 0.5 FROM generate_series(1, {DIMENSIONS}) WHERE n > 0)::vector
     FROM generate_series(10, {SIZE}) AS n;
     INSERT INTO words (space, row, words, length)
-    SELECT 1, n, format('''1:note'':1B ''1:%s'':2B ''1:about'':3B ''1:invoice%s'':4B', n, n / 60)::tsvector, 4
+    SELECT 1, n, format('''1:note'':1B ''1:%%s'':2B ''1:about'':3B ''1:invoice%%s'':4B', n, n / 60)::tsvector, 4
     FROM generate_series(10, {SIZE}) AS n;
     INSERT INTO sizes (space, memories, length, changes) VALUES (1, {SIZE} - 9, 4 * ({SIZE} - 9), {SIZE} - 9);
     CREATE INDEX vectors_1_hnsw ON vectors_1 USING hnsw (vector vector_cosine_ops) WITH (m = 16, ef_construction = 64);
     ANALYZE
-""".replace("END, '{}'", "ELSE '' END, '{}'")
+"""
 
 
 class Keywords(NamedTuple):
@@ -74,17 +78,30 @@ SEEDS = {
 
 
 @pytest.fixture(scope="module")
-def loaded(pg_dsn: str) -> Iterator[str]:
-    """A database whose store holds 50,000 memories with vectors, and an index of them."""
-    name = f"recollect_test_seeds_{os.getpid()}"
+def load(pg_dsn: str) -> Iterator[Callable[[Sequence[str]], str]]:
+    """Makes databases whose stores hold 50,000 memories of some kinds with vectors, and an index of them; each once."""
+    known: dict[tuple[str, ...], str] = {}
+
+    def filled(kinds: Sequence[str]) -> str:
+        if (key := tuple(kinds)) not in known:
+            name = f"recollect_test_seeds_{os.getpid()}_{len(known)}"
+            db.execute(f"CREATE DATABASE {name}")
+            dsn = known[key] = make_conninfo(pg_dsn, dbname=name)
+            asyncio.run(begin(dsn))
+            path = "-c search_path=recollect,public"
+            with psycopg.connect(dsn, autocommit=True, options=path, cursor_factory=psycopg.ClientCursor) as own:
+                own.execute(FILL, {"kinds": [*kinds]})
+        return known[key]
+
     with psycopg.connect(pg_dsn, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")
-        dsn = make_conninfo(pg_dsn, dbname=name)
-        asyncio.run(begin(dsn))
-        with psycopg.connect(dsn, autocommit=True, options="-c search_path=recollect,public") as own:
-            own.execute(FILL)
-        yield dsn
-        db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        yield filled
+        for number in range(len(known)):
+            db.execute(f"DROP DATABASE recollect_test_seeds_{os.getpid()}_{number} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def loaded(load: Callable[[Sequence[str]], str]) -> str:
+    return load(KINDS)
 
 
 async def begin(dsn: str) -> None:
@@ -182,16 +199,18 @@ async def test_the_default_words_are_found_through_the_gin_index(
 
 @pytest.mark.parametrize("recipe", SEEDS)
 async def test_vectors_are_found_through_the_hnsw_index(
-    loaded: str, work: AsyncSpace, monkeypatch: pytest.MonkeyPatch, recipe: str
+    load: Callable[[Sequence[str]], str], monkeypatch: pytest.MonkeyPatch, recipe: str
 ) -> None:
     """Ordered by the distance itself, limited to the fanout, and EXPLAIN of what ran shows the index."""
+    dsn = await asyncio.to_thread(load, KINDS_OF.get(recipe, KINDS))
     sent = record_statements(monkeypatch)
-    await work.recall("note invoice777", recipe=recipe)
+    async with AsyncRecollect(url_of(dsn), embedder=EMBEDDER) as opened:
+        await opened.space("work").recall("note invoice777", recipe=recipe)
     statements = vector_statements(sent)
     assert len(statements) == len(SEEDS[recipe])
     for statement in statements:
         assert statement.values["limit"] == SEEDS[recipe][0].limit
-        plan = await explain(loaded, settings_of(sent, statement), statement)
+        plan = await explain(dsn, settings_of(sent, statement), statement)
         assert "Index Scan using vectors_1_hnsw" in plan
 
 

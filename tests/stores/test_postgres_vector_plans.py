@@ -11,15 +11,17 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from recollect.settings import PostgresSettings
 from recollect.stores.postgres import vectors
 from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_index import Limits
 from recollect.types import Filter
 from tests.stores.statements import Statement, record_statements
-from tests.stores.vector_rows import Spaces, clustered, opened
+from tests.stores.vector_rows import Spaces, best, clustered, opened
 
 ROWS = 50_000
 INDEX = "vectors_1_hnsw"
@@ -129,3 +131,24 @@ async def test_links_of_a_large_space_are_walked(spaces: Spaces, monkeypatch: py
     await spaces.nearest_to([f"{row:06}" for row in range(1, 201)], 3)
     (walked,) = [node for node in scans(await explained(spaces, sent)) if node.get("Index Name") == INDEX]
     assert "<=>" in walked["Order By"]
+
+
+async def test_row_security_leaves_the_index_in_use(
+    pg_role: str, pg_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the database keeping spaces apart, an index is built and walked as without."""
+    with psycopg.connect(pg_database, autocommit=True) as db:
+        db.execute("CREATE EXTENSION vector")
+        db.execute(f"CREATE SCHEMA recollect AUTHORIZATION {pg_role}")
+    dsn = make_conninfo(pg_database, user=pg_role, password=pg_role)
+    await Connections(dsn, PostgresSettings()).migrate(dry_run=False, row_security=True)
+    given = clustered(6_000, 8)
+    async with opened(dsn, PostgresSettings()) as secured:
+        await secured.begin(8)
+        await secured.fill(1, given)
+        await secured.settle()
+        sent = record_statements(monkeypatch)
+        found = await secured.nearest(QUESTION)
+        plan = await explained(secured, sent)
+    assert uses_index(plan)
+    assert [hit.id for hit in found.hits] == best(given, QUESTION)

@@ -152,7 +152,7 @@ async def test_scores_are_cosines(indexed: Spaces) -> None:
 
 async def test_a_walk_that_brings_too_little_is_made_up_for(spaces: Spaces) -> None:
     """Where nearly all that the index holds is superseded, the few others are still found, all of them."""
-    given = clustered(4_500, 8)
+    given = clustered(6_500, 8)
     await spaces.begin(8)
     await spaces.fill(1, given)
     await spaces.run("UPDATE memories SET superseded_by = 'new' WHERE row % 500 > 0")

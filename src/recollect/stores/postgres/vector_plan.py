@@ -49,7 +49,10 @@ def choose(passing: int, indexed: int, limit: int, ef_search: int | None = None)
     compare all of them. `ef_search` is the effort that a recipe asks for, which is used as it is.
     """
     share = min(max(passing, 1) / max(indexed, 1), 1.0)
-    visited = max(max(LOOKED_AT, LOOKED_AT_PER_HIT * limit) / share, indexed / VISITED_OF)
+    if ef_search:
+        visited = max(ef_search, limit) / share
+    else:
+        visited = max(max(LOOKED_AT, LOOKED_AT_PER_HIT * limit) / share, indexed / VISITED_OF)
     if passing <= VISIT * visited:
         return None
     most = max(MOST_VISITED, round(SLACK * visited))
