@@ -1,6 +1,9 @@
 """Three tiers and an embedder under load, each stopped, frozen, cut off and slowed, alone and in pairs.
 
-pytest tests/faults/test_soak.py -s --soak-seconds 600 --soak-seed 7
+pytest tests/faults/test_soak.py -s --soak-strict --soak-seconds 600 --soak-seed 7
+
+Without `--soak-strict` times are shown and do not decide: a busy machine is no defect. That every recall ends, that
+nothing is lost and that the indexes come to hold what the store holds decides in any case.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ as late as the loop is.
 """
 IN_STEP = 30.0
 """Seconds after the last return within which the indexes hold what the store holds."""
+FOREVER = 60.0
+"""Seconds after which a recall has not ended, and an index is not coming back, whatever else the machine does."""
 CALM = 5.0
 """Seconds of health that are watched at the end."""
 SAMPLE = 50
@@ -62,6 +67,7 @@ async def test_answers_stay_honest_while_engines_come_and_go(trouble: Trouble, r
     or there twice; and 30 s after the last engine's return the indexes hold what the store holds.
     """
     seed, lag = request.config.getoption("--soak-seed"), LoopLag()
+    strict = request.config.getoption("--soak-strict")
     chance = random.Random(seed)  # the faults' own, so that they are the same in each run
     async with AsyncRecollect(settings=trouble.settings) as recollect:
         load = Load(recollect.space(SPACE), random.Random(seed))
@@ -70,7 +76,7 @@ async def test_answers_stay_honest_while_engines_come_and_go(trouble: Trouble, r
             await asyncio.sleep(CALM)
             await trouble.cause(chance, request.config.getoption("--soak-seconds"))
             load.writing = False
-            async with asyncio.timeout(IN_STEP):
+            async with asyncio.timeout(IN_STEP if strict else FOREVER):
                 await asyncio.gather(*writing)
                 await no_lag(recollect)
                 in_step = time.monotonic() - trouble.returned()
@@ -78,7 +84,9 @@ async def test_answers_stay_honest_while_engines_come_and_go(trouble: Trouble, r
             load.recalling = False
             await asyncio.gather(*recalling)
         print(report(load, trouble, lag, in_step))  # noqa: T201 (shown by -s, and where it fails)
-        judge_recalls(load.asked, trouble, lag)
+        assert all(one.end - one.start < FOREVER for one in load.asked)
+        if strict:
+            judge_recalls(load.asked, trouble, lag)
         await judge_store(load)
         await judge_indexes(recollect, load, chance)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
@@ -14,20 +15,35 @@ from recollect.engine.drafts import check_changes
 from recollect.engine.embedding import Embedding
 from recollect.engine.feeding import Feeder
 from recollect.engine.guarded import Engines
-from recollect.engine.guards import Guards
+from recollect.engine.guards import Guards, in_words
+from recollect.engine.lanes import longest_deadline
 from recollect.engine.quality import Rated, score
-from recollect.engine.query import check_settings, parse_filter, parse_query
+from recollect.engine.query import Query, check_settings, parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
-from recollect.engine.sharing import Sharing
+from recollect.engine.sharing import Looking, Sharing
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, check_since, usage_since
-from recollect.errors import InvalidRequest, NotFound, RecallFailed
+from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
 from recollect.legs.question import Question
+from recollect.legs.waiting import within
 from recollect.limits import check_name, check_number, check_strength, check_vector
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
-from recollect.types import Draft, Edge, Filter, Leg, Memory, Neighbor, Page, Recall, Remembered, SpaceStats, SpaceUsage
+from recollect.types import (
+    Draft,
+    Edge,
+    Filter,
+    LaneReport,
+    Leg,
+    Memory,
+    Neighbor,
+    Page,
+    Recall,
+    Remembered,
+    SpaceStats,
+    SpaceUsage,
+)
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -67,6 +83,8 @@ class Engine:
 
     async def open(self) -> None:
         await self.store.open()
+        with suppress(EmbeddingMismatch):  # which is told to whoever embeds
+            await self.embedding.check()  # remembered, so that a recall need not ask a store that is away
         for feeder in self.feeders.values():
             await feeder.open()
 
@@ -119,7 +137,15 @@ class Engine:
     async def recall(self, space: str, text: str, options: RecallOptions) -> Recall:
         query = parse_query(text, options)
         self._upkeep.first_use(space)
-        dimensions = await self.embedding.dimensions()
+        try:
+            dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
+        except (BackendUnavailable, TimeoutError) as error:
+            why = f"what a recall must know first could not be read from {self.store.name}: {in_words(error)}"
+            reports = tuple(LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes)
+            self._hits.count_failed(space, query.recipe, reports)
+            if query.recipe.all_failed == "empty":
+                return Recall((), True, reports, 0.0, query.text, query.recipe.name)
+            raise RecallFailed(why, lanes=reports) from error
         given = options.get("vector")
         vector: Vector | None = None if given is None else check_vector(given, dimensions)
 
@@ -134,7 +160,7 @@ class Engine:
             embed,
             self._engines.vectors,
             self._engines.words,
-            shared=await self.sharing.looking(space, query.shared),
+            shared=shared,
             at_home=query.at_home,
         )
         try:
@@ -144,6 +170,10 @@ class Engine:
             raise
         self._hits.count(space, query.recipe, recall)
         return recall
+
+    async def _known_first(self, space: str, query: Query) -> tuple[int | None, Looking]:
+        """What the store's vectors are like, and how the recall learns what it may see of others'."""
+        return await self.embedding.dimensions(), await self.sharing.looking(space, query.shared)
 
     async def get(self, space: str, id: str) -> Memory:
         found = await self.store.get(space, [check_name("id", id)])

@@ -166,9 +166,9 @@ class Feeder:
         if not self._doubtful or self._closing:
             return
         await asyncio.sleep(DOUBT_SECONDS)
-        doubtful, self._doubtful = self._doubtful, {}
-        for space, ids in doubtful.items():
-            await self._store.enter(self.index.name, space, sorted(ids))
+        for space in [*self._doubtful]:
+            await self._store.enter(self.index.name, space, sorted(self._doubtful[space]))
+            del self._doubtful[space]  # not before: the store may be away now
         await self.drain()
 
     async def _tell(self, entries: Sequence[Entry]) -> None:

@@ -38,6 +38,8 @@ GRACE = 0.08
 """Seconds beyond the deadline for reading what the lanes found, and as long again while the store answers anybody: one
 that is busy is waited for, one that is frozen is not.
 """
+LAST = 0.09
+"""Seconds beyond the deadline when a recall ends in any case, however busy the store is."""
 DIVERSITY_SHARE = 0.5
 """How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
 
@@ -118,7 +120,7 @@ class Recaller:
             reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.missing)
             return nothing(query, question, reports, f"every lane of the recall failed ({reasons})")
         try:
-            found = await within(patience(query, question), finding.of(rankings), self._more)
+            found = await within(patience(query, question), finding.of(rankings), partial(self._more, query, question))
         except (BackendUnavailable, TimeoutError) as error:
             reason = f"what the lanes found could not be read from {self._store.name}: {in_words(error)}"
             return nothing(query, question, reports, reason)
@@ -132,8 +134,9 @@ class Recaller:
             expected=found.expected,
         )
 
-    def _more(self) -> float:
-        return GRACE if self._guard.quiet() < GRACE else 0.0
+    def _more(self, query: Query, question: Question) -> float:
+        left = longest_deadline(query.recipe) + LAST - took(question) / 1000
+        return min(GRACE, left) if self._guard.quiet() < GRACE else 0.0
 
     async def _find(self, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
         candidates = await self._weigh(query, question, self._fuse(query, rankings), rankings)

@@ -25,6 +25,9 @@ ALONE_SPACES = 10_000
 Visible: TypeAlias = Mapping[str, tuple[str, ...]]
 """Namespaces of others by the space they belong to; never an empty tuple, which would mean all there are."""
 
+Looking: TypeAlias = Callable[[], Coroutine[Any, Any, Visible]] | None
+"""How a recall learns what it may see of others'."""
+
 
 class Sharing:
     """The grants of a store. A grant is read anew for every call that depends on it, so that what was taken back is out
@@ -68,9 +71,7 @@ class Sharing:
                 "with access 'write'"
             )
 
-    async def looking(
-        self, space: str, named: Sequence[tuple[str, str]] | None
-    ) -> Callable[[], Coroutine[Any, Any, Visible]] | None:
+    async def looking(self, space: str, named: Sequence[tuple[str, str]] | None) -> Looking:
         """How a recall learns what it may see of others': all that is granted, or of that what is named. None: it is to
         look at nothing of others'. Raises NotAllowed where something is named that is not granted.
         """
