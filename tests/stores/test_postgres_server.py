@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,7 +61,8 @@ def postmaster(folder: Path) -> Postmaster | None:
 
 def until_stopped(folder: Path) -> None:
     """The watchdog needs a moment."""
-    psutil.wait_procs([psutil.Process(server.pid)] if (server := postmaster(folder)) else [], timeout=60)
+    with suppress(psutil.NoSuchProcess):
+        psutil.wait_procs([psutil.Process(server.pid)] if (server := postmaster(folder)) else [], timeout=60)
     assert not postmaster(folder)
 
 
