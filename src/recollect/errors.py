@@ -44,7 +44,11 @@ class NotFound(RecollectError, LookupError):
 
 
 class NotAllowed(RecollectError):
-    """The caller may not do this, or may not do it in this space."""
+    """The caller may not do this, or may not do it in this space; `known` says whether we know who it is."""
+
+    def __init__(self, message: str, *, known: bool = True) -> None:
+        super().__init__(message)
+        self.known = known
 
 
 class EmbeddingMismatch(RecollectError):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Leg: TypeAlias = Literal["vector", "keyword", "graph"]
 EmbeddingState: TypeAlias = Literal["ready", "pending", "failed"]
 Access: TypeAlias = Literal["read", "write"]
+Scope: TypeAlias = Literal["read", "write", "admin"]
 LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
 Lost: TypeAlias = Literal[
     "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
@@ -100,6 +101,37 @@ class Grant:
     namespace: str
     to: str
     access: Access = "read"
+
+
+SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
+"""What a token allows, each with all that is before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Who may do what through a server: the spaces it is pinned to (none named: all of them) and its scope. The secret
+    itself is shown once, when the token is made, and kept nowhere.
+    """
+
+    id: str
+    name: str
+    spaces: tuple[str, ...]
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def may(self, scope: Scope, space: str | None = None) -> bool:
+        """Whether it allows this in a space, or without one, in all of them."""
+        here = not self.spaces or (space is not None and space in self.spaces)
+        return here and SCOPES.index(scope) <= SCOPES.index(self.scope)
+
+
+class Issued(NamedTuple):
+    """A token that was just made, and the only time that its secret is shown."""
+
+    token: Token
+    secret: str
 
 
 SIMILAR = "similar"

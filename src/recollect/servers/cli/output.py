@@ -6,12 +6,10 @@ import codecs
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from recollect.types import Hit
+from recollect.servers.documents import json_ready
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -35,24 +33,6 @@ def print_json(value: object) -> None:
     """One JSON document on one line; escaped beyond ASCII where the stream could not carry more."""
     unicode = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
     sys.stdout.write(json.dumps(json_ready(value), ensure_ascii=not unicode) + "\n")
-
-
-def json_ready(value: object) -> Any:
-    """Records as objects, times as ISO 8601, sequences as arrays."""
-    if isinstance(value, Hit):
-        shown = ("memory", "score", "why", "snippet", "before", "after")
-        return {name: json_ready(getattr(value, name)) for name in shown}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: json_ready(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return json_ready(value._asdict())
-    if isinstance(value, Mapping):
-        return {str(key): json_ready(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [json_ready(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value
 
 
 def console(file: TextIO | None = None) -> Console:

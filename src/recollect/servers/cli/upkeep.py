@@ -8,7 +8,8 @@ import typer
 
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
-from recollect.servers.cli.output import json_ready, progress, show
+from recollect.servers.cli.output import progress, show
+from recollect.servers.documents import json_ready
 
 
 def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: opt.Json = False) -> None:
