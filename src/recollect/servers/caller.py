@@ -10,7 +10,7 @@ from recollect.types import Scope, Token
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The bearer of a token; or, on a server without tokens, whoever reaches it over loopback: that may do everything."""
+    """The bearer of a token; or, on a server without tokens, whoever reaches it over loopback, and may do all."""
 
     token: Token | None = None
 
