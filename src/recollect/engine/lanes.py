@@ -10,7 +10,7 @@ from typing import Protocol
 from recollect.engine.guards import Skipped, in_words
 from recollect.errors import BackendTimeout
 from recollect.legs.question import Question
-from recollect.legs.waiting import within
+from recollect.legs.waiting import let_go, start
 from recollect.recipes import Lane, Recipe
 from recollect.types import LaneReport, LaneStatus, Ranking
 
@@ -38,27 +38,31 @@ async def run_lanes(
     On time in any case: a lane whose engine cannot be stopped is left to end on its own. `so_far` is told of the lanes
     that have ended when half of the longest deadline is over, and again whenever another one ends after that.
     """
-    tasks: list[asyncio.Task[Answered]] = []
-    slow = False
-
-    def half_is_over() -> None:
-        nonlocal slow
-        slow = True
-        tell()
-
-    def tell(_: object = None) -> None:
-        if slow:
-            so_far([task.result() for task in tasks if task.done() and not task.cancelled()])
-
-    timer = asyncio.get_running_loop().call_later(longest_deadline(recipe) / 2, half_is_over)
+    started = time.monotonic()
+    half = started + longest_deadline(recipe) / 2
+    ended: dict[str, Answered] = {lane.name: _unwanted(lane) for lane in recipe.lanes if lane.weight == 0}
+    running = {
+        start(lane.deadline + LAST_WORDS, legs[lane.leg].search(question, lane)): lane
+        for lane in sorted(recipe.lanes, key=lambda lane: lane.leg != "keyword")  # the one that works longest by itself
+        if lane.weight > 0
+    }
     try:
-        async with asyncio.TaskGroup() as group:
-            for lane in recipe.lanes:
-                tasks.append(group.create_task(_run(lane, question, legs[lane.leg])))
-                tasks[-1].add_done_callback(tell)
-        return [task.result() for task in tasks]
+        while running:
+            now = time.monotonic()
+            next_look = min(started + lane.deadline + LAST_WORDS for lane in running.values())
+            next_look = min(next_look, half) if now < half else next_look
+            await asyncio.wait(running, timeout=next_look - now, return_when=asyncio.FIRST_COMPLETED)
+            now = time.monotonic()
+            for task, lane in list(running.items()):
+                if task.done() or now >= started + lane.deadline + LAST_WORDS:
+                    del running[task]
+                    ended[lane.name] = _answered(lane, task, (now - started) * 1000)
+            if now >= half:
+                so_far(list(ended.values()))
+        return [ended[lane.name] for lane in recipe.lanes]
     finally:
-        timer.cancel()
+        for task in running:
+            let_go(task)
         question.close()
 
 
@@ -67,22 +71,29 @@ def longest_deadline(recipe: Recipe) -> float:
     return max((lane.deadline for lane in recipe.lanes if lane.weight > 0), default=0.0)
 
 
-async def _run(lane: Lane, question: Question, leg: LegSearch) -> Answered:
-    if lane.weight == 0:
-        return LaneReport(lane.name, lane.leg, "skipped", "its weight is 0", wanted=False), None
-    started = time.perf_counter()
+def _unwanted(lane: Lane) -> Answered:
+    return LaneReport(lane.name, lane.leg, "skipped", "its weight is 0", wanted=False), None
+
+
+def _answered(lane: Lane, task: asyncio.Task[Ranking], ms: float) -> Answered:
+    """How a lane ended, or that it has not."""
 
     def report(status: LaneStatus, reason: str = "", candidates: int = 0) -> LaneReport:
-        return LaneReport(lane.name, lane.leg, status, reason, (time.perf_counter() - started) * 1000, candidates)
+        return LaneReport(lane.name, lane.leg, status, reason, ms, candidates)
 
+    if not task.done():
+        let_go(task)
+        return report("late", f"no answer within {lane.deadline:g} s"), None
     try:
-        ranking = await within(lane.deadline + LAST_WORDS, leg.search(question, lane))
+        ranking = task.result()
     except Skipped as error:
         return report("skipped", in_words(error)), None
     except BackendTimeout as error:
         return report("late", in_words(error)), None
     except TimeoutError:
         return report("late", f"no answer within {lane.deadline:g} s"), None
+    except asyncio.CancelledError:  # by whoever closes what it asked: nobody else cancels a lane that has time
+        return report("failed", "it was stopped while under way"), None
     except Exception as error:  # noqa: BLE001  # whatever a lane does, the others answer; the report names it
         return report("failed", in_words(error)), None
     return report("ok", candidates=len(ranking.hits)), ranking

@@ -29,6 +29,7 @@ class Question:
 
     `shared` tells which namespaces of other spaces it may look at, too (None: at none); without `at_home` it is for
     those alone. A `guest` is such a question in another's space, and never leaves the namespaces of its filter.
+    A vector that is `given` is not asked for.
     """
 
     space: str
@@ -41,6 +42,7 @@ class Question:
     shared: Callable[[], Coroutine[Any, Any, Mapping[str, tuple[str, ...]]]] | None = None
     at_home: bool = True
     guest: bool = False
+    given: Vector | None = None
     started: float = field(default_factory=time.monotonic)
     _guests: tuple[Question, ...] = ()
     _shared: dict[object, asyncio.Task[Any]] = field(default_factory=dict)
@@ -50,7 +52,11 @@ class Question:
         return parse_query(self.text)
 
     async def vector(self, within: float = math.inf) -> Vector:
-        """The question's vector. Raises BackendTimeout when that takes longer, counted from the question's start."""
+        """The question's vector, as given or embedded. Raises BackendTimeout when that takes longer, counted from the
+        question's start.
+        """
+        if self.given is not None:
+            return self.given
 
         async def embed() -> Vector:
             return await self.embed()

@@ -18,7 +18,7 @@ BEGINNING = 10_000
 """Characters by which two texts are compared: what agrees so far is a near-copy, or a version of the same document."""
 
 _WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\w*\d\w*")
+_NUMBER = re.compile(r"\b\w*\d\w*")
 
 
 def mmr(
@@ -71,8 +71,8 @@ def _alike(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _numbers(text: str) -> frozenset[str]:
-    """The words that hold a digit."""
-    return frozenset(_NUMBER.findall(text[:BEGINNING]))
+    """The words that hold a digit. Most words are plain, and need no closer look."""
+    return frozenset(_NUMBER.findall(" ".join([word for word in set(text[:BEGINNING].split()) if not word.isalpha()])))
 
 
 @lru_cache(maxsize=256)

@@ -141,6 +141,11 @@ def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weig
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
         lane = ranking.lane
         for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
-            found.setdefault(id, []).append((lane, rank, raw, share, weight * share))
-    fused = [Fused(id, fsum([part[4] for part in parts]), tuple(parts)) for id, parts in found.items()]
-    return sorted(fused, key=lambda f: (-f.score, f.id))
+            part = (lane, rank, raw, share, weight * share)
+            if id in found:
+                found[id].append(part)
+            else:
+                found[id] = [part]
+    # ids are unique, so that nothing after them is ever compared
+    ordered = sorted([(-fsum([part[4] for part in parts]), id, parts) for id, parts in found.items()])
+    return [Fused(id, -below, tuple(parts)) for below, id, parts in ordered]
