@@ -5,7 +5,7 @@ is chosen in `composition.py`.
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from recollect import composition
 from recollect.engine import copying
 from recollect.engine.copying import Copied, CopyProgress
-from recollect.engine.doctor import Diagnosis, examine
+from recollect.engine.doctor import Diagnosis, answering, examine
 from recollect.engine.drafts import draft_of, replacement
-from recollect.engine.engine import Engine
+from recollect.engine.engine import Engine, RecallListener
 from recollect.engine.guarded import GuardedEmbedder
 from recollect.engine.guards import Guards
 from recollect.engine.guest import Guest
 from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
+from recollect.engine.replies import Replies
+from recollect.engine.tokens import Tokens
 from recollect.engine.transfer import Imported
 from recollect.limits import check_name
 from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
@@ -34,6 +36,7 @@ from recollect.types import (
     Edge,
     Grant,
     Memory,
+    Migration,
     Neighbor,
     Page,
     Recall,
@@ -53,7 +56,8 @@ class AsyncRecollect:
 
     `url` says where it lives (`sqlite:///memory.db`); without one, `RECOLLECT_URL`, else one file in the user's data
     folder. A store that is not there is made, unless `create` is False. `embedder` is a name (`local`, `openai:MODEL`,
-    `hashing`) or an object that embeds.
+    `hashing`) or an object that embeds. `tokens` say who may call a server on it, `replies` what a server has answered
+    to requests with an idempotency key.
     """
 
     def __init__(
@@ -84,9 +88,15 @@ class AsyncRecollect:
         links = composition.external_links(self.settings, self._store)
         self._engine = Engine(self._store, embedder, question_vector, guards, vectors, links)
         self._own_embedder = embedder if embedder is not given else None
+        self.tokens = Tokens(self._store)
+        self.replies = Replies(self._store)
 
     async def __aenter__(self) -> Self:
-        await self._engine.open()
+        try:
+            await self._engine.open()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -97,12 +107,12 @@ class AsyncRecollect:
     @staticmethod
     async def migrate(
         url: str | None = None, *, dry_run: bool = False, row_security: bool = False, words: Sequence[str] = ()
-    ) -> list[str]:
+    ) -> Migration:
         """Make a store, or bring it to this version of Recollect; what was done, or would be. On Postgres also with
         row security, and with text-search configurations beside `simple` and `english`.
         """
         store = composition.store(Settings.load(url=url))
-        return list(await store.migrate(dry_run=dry_run, row_security=row_security, words=words))
+        return await store.migrate(dry_run=dry_run, row_security=row_security, words=words)
 
     @staticmethod
     async def copy(
@@ -151,6 +161,16 @@ class AsyncRecollect:
     async def doctor(self) -> Diagnosis:
         """Whether everything a recall needs is there and works."""
         return await examine(self._engine)
+
+    async def ready(self) -> Diagnosis:
+        """Whether each engine answers now, in a second or two at most: the store, external indexes, the embedder."""
+        return await answering(self._engine)
+
+    def on_recall(self, listener: RecallListener) -> None:
+        """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.
+        It is called before the answer goes out, so it must be quick, and must not raise.
+        """
+        self._engine.on_recall(listener)
 
 
 class AsyncSpace:
@@ -224,6 +244,12 @@ class AsyncSpace:
         """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
         return await self._engine.sharing.revoke(self.name, namespace, from_)
 
+    async def refuse(self, space: str, namespace: str) -> bool:
+        """End a grant to this space, until it is made again: the next recall no longer looks there. Whether there was
+        one.
+        """
+        return await self._engine.sharing.refuse(self.name, space, namespace)
+
     async def grants(self) -> builtins.list[Grant]:
         """What this space lets others see, and what others let it see."""
         return await self._engine.sharing.grants(self.name)
@@ -249,7 +275,7 @@ class AsyncSpace:
         return self._engine.export(self.name)
 
     async def import_lines(
-        self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None
+        self, lines: Iterable[str] | AsyncIterable[str], *, on_progress: Callable[[Imported], None] | None = None
     ) -> Imported:
         """Take in JSON Lines; broken ones are named and left out. Running it again makes no copies."""
         return await self._engine.import_lines(self.name, lines, on_progress)

@@ -62,8 +62,7 @@ def external_vectors(settings: Settings) -> ExternalVectors | None:
         from recollect.indexes.qdrant.index import QdrantIndex
     except ImportError as error:
         raise _not_installed("Qdrant", "qdrant", error) from error
-    # Plain cosines, as the stores give them: fusion compares them with the space at large, which has them below 0 too.
-    return QdrantIndex(url, settings=settings.qdrant, lowest=-1.0)
+    return QdrantIndex(url, settings=settings.qdrant)
 
 
 def external_links(settings: Settings, store: Store) -> ExternalLinks | None:

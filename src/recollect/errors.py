@@ -11,6 +11,7 @@
     │  │  └─ BackendTimeout   it took longer than allowed             HTTP 503
     │  └─ SchemaOutdated      says which command to run               HTTP 503
     ├─ EmbeddingError         the provider failed                     HTTP 502
+    │  └─ EmbeddingRefused    it takes no texts by the space's key    HTTP 502
     └─ RecallFailed           every lane failed                       HTTP 503
 
 One failed lane is data (`Recall.degraded`), not an exception. A message says what was wrong, with what value,
@@ -86,6 +87,10 @@ class SchemaOutdated(BackendError):
 
 class EmbeddingError(RecollectError):
     """The embedding provider failed."""
+
+
+class EmbeddingRefused(EmbeddingError):
+    """The key of a space is missing or wrong; spaces with another key may be served all the same."""
 
 
 class RecallFailed(RecollectError):

@@ -24,11 +24,14 @@ from recollect.types import (
     Grant,
     Leg,
     Memory,
+    Migration,
     Page,
     Record,
     Remembered,
+    Reply,
     Scored,
     SpaceStats,
+    Token,
 )
 
 if TYPE_CHECKING:
@@ -374,7 +377,46 @@ class Grants(Protocol):
         """What others let this space see, by space and namespace."""
 
 
-class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grants, Protocol):
+class Keyring(Protocol):
+    """The tokens that servers are called with. They belong to whoever runs the store, not to a space: a token is looked
+    up before it is known which spaces it is for. None is ever deleted, so that a revoked one stays known.
+    """
+
+    async def add_token(self, token: Token, digest: bytes) -> None:
+        """Keep a new token, durable on return; of its secret the digest alone."""
+
+    async def token(self, id: str) -> tuple[Token, bytes] | None:
+        """A token, revoked or expired ones too, and its secret's digest."""
+
+    async def tokens(self) -> Sequence[Token]:
+        """All tokens, revoked and expired ones too, oldest first."""
+
+    async def revoke_token(self, id: str, now: datetime) -> bool:
+        """Revoke a token; whether there was one that had not been revoked."""
+
+    async def any_token(self) -> bool:
+        """Whether a token was ever made."""
+
+
+class Replies(Protocol):
+    """What requests with an idempotency key were answered with, so that one that is sent again is not run again. A
+    space begins with its first claim, if it has not begun yet.
+    """
+
+    async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
+        """Take a key for a request, until it expires. None: the key is this request's, of however many that claim it at
+        once. A reply: another request has it, with no status while that one is still under way. What has expired by
+        `now` is taken over, and others that have expired are removed, some at a time.
+        """
+
+    async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
+        """Keep the answer to a request that is under way, until it expires; an answer that is there stays."""
+
+    async def disclaim(self, space: str, key: str) -> None:
+        """Let go of a key whose request came to nothing; an answer stays."""
+
+
+class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grants, Keyring, Replies, Protocol):
     """A source of truth that can also search."""
 
     @property
@@ -389,9 +431,9 @@ class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grant
 
     async def close(self) -> None: ...
 
-    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Sequence[str]:
+    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
         """Bring a store that is not open to the newest version, on Postgres with row security and with text-search
-        configurations where these are asked for; what was done, or would be, step by step.
+        configurations where these are asked for.
         """
 
     def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:

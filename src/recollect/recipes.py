@@ -24,8 +24,9 @@ class Lane:
     """One leg over some kinds (none named: all), with its own weight and deadline.
 
     `every_namespace` ignores the caller's choice of namespaces (still within the space). The settings below it
-    concern one leg each: `words` to `context` the keyword leg, `ef_search` the vector leg, `depth` and `seeds` the
-    graph leg; `context` also lets the vector leg blend in a memory's thread neighbours.
+    concern one leg each: `words` to `context` the keyword leg, `ef_search` and `lowest` the vector leg, `depth` and
+    `seeds` the graph leg; `context` also lets the vector leg blend in a memory's thread neighbours. `lowest` is the
+    least score that the vector leg gives: -1 leaves cosines as they are, 0 counts what points away as unrelated.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Lane:
     title_boost: float = 0.0
     context: bool = False
     ef_search: int | None = None
+    lowest: float = -1.0
     depth: int = 2
     seeds: int = 3
 
@@ -266,7 +268,7 @@ def _novamem() -> Recipe:
         about="words, meaning and links, each min-max normalised, weighted 0.3 / 0.6 / 0.1",
         lanes=(
             Lane("keyword", "keyword", weight=0.3, words="english", match="plain", score="ts_rank_cd"),
-            Lane("vector", "vector", weight=0.6),
+            Lane("vector", "vector", weight=0.6, lowest=0.0),
             Lane("graph", "graph", weight=0.1),
         ),
         limit=Limit(default=10, most=100, clamp=True),

@@ -13,8 +13,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.engine import tokens
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis
+from recollect.engine.engine import RecallListener
 from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
@@ -27,13 +29,17 @@ from recollect.types import (
     Access,
     Draft,
     Grant,
+    Issued,
     Memory,
+    Migration,
     Neighbor,
     Page,
     Recall,
     Remembered,
+    Scope,
     SpaceStats,
     SpaceUsage,
+    Token,
 )
 
 T = TypeVar("T")
@@ -62,6 +68,7 @@ class Recollect:
         self._async = AsyncRecollect(url, embedder=embedder, settings=settings, create=create)
         self.settings, self.url = self._async.settings, self._async.url
         self._portal = _Portal()
+        self.tokens = Tokens(self._async.tokens, self._portal)
         try:
             self._portal.run(self._async.__aenter__())
         except BaseException:
@@ -79,7 +86,7 @@ class Recollect:
     @staticmethod
     def migrate(
         url: str | None = None, *, dry_run: bool = False, row_security: bool = False, words: Sequence[str] = ()
-    ) -> list[str]:
+    ) -> Migration:
         """Make a store, or bring it to this version of Recollect; what was done, or would be. On Postgres also with
         row security, and with text-search configurations beside `simple` and `english`.
         """
@@ -129,6 +136,16 @@ class Recollect:
     def doctor(self) -> Diagnosis:
         """Whether everything a recall needs is there and works."""
         return self._portal.run(self._async.doctor())
+
+    def ready(self) -> Diagnosis:
+        """Whether each engine answers now, in a second or two at most: the store, external indexes, the embedder."""
+        return self._portal.run(self._async.ready())
+
+    def on_recall(self, listener: RecallListener) -> None:
+        """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.
+        It is called in the client's own thread before the answer goes out, so it must be quick, and must not raise.
+        """
+        self._async.on_recall(listener)
 
 
 class Space:
@@ -198,6 +215,12 @@ class Space:
         """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
         return self._run(self._space.revoke(namespace, from_))
 
+    def refuse(self, space: str, namespace: str) -> bool:
+        """End a grant to this space, until it is made again: the next recall no longer looks there. Whether there was
+        one.
+        """
+        return self._run(self._space.refuse(space, namespace))
+
     def grants(self) -> builtins.list[Grant]:
         """What this space lets others see, and what others let it see."""
         return self._run(self._space.grants())
@@ -231,6 +254,47 @@ class Space:
     def import_lines(self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None) -> Imported:
         """Take in JSON Lines; broken ones are named and left out. Running it again makes no copies."""
         return self._run(self._space.import_lines(lines, on_progress=on_progress))
+
+
+class Tokens:
+    """Who may call a server: `Recollect.tokens`. Each call is that of `AsyncRecollect.tokens`, without `await`.
+
+    >>> with Recollect("sqlite:///:memory:", embedder="hashing") as r:
+    ...     token, secret = r.tokens.create(spaces=["work"], scope="write", expires="90d")
+    ...     r.tokens.check(secret).may("read", "work"), r.tokens.revoke(token.id)
+    (True, True)
+    """
+
+    def __init__(self, tokens: tokens.Tokens, portal: _Portal) -> None:
+        self._tokens = tokens
+        self._run = portal.run
+
+    def create(
+        self,
+        *,
+        spaces: Sequence[str] = (),
+        scope: Scope = "read",
+        name: str = "",
+        expires: datetime | str | None = None,
+    ) -> Issued:
+        """Make a token for some spaces, or for all of them; the secret is in this answer and nowhere else."""
+        return self._run(self._tokens.create(spaces=spaces, scope=scope, name=name, expires=expires))
+
+    def check(self, secret: str) -> Token:
+        """The token that a secret belongs to. Raises NotAllowed where there is none, or none in force."""
+        return self._run(self._tokens.check(secret))
+
+    def list(self, space: str | None = None) -> builtins.list[Token]:
+        """All tokens, or those pinned to a space, oldest first; expired and revoked ones too."""
+        return self._run(self._tokens.list(space))
+
+    def revoke(self, id: str) -> bool:
+        """End a token, at once and for good; whether there was one that had not been revoked."""
+        return self._run(self._tokens.revoke(id))
+
+    def required(self) -> bool:
+        """Whether a token was ever made, for then a server asks for one."""
+        return self._run(self._tokens.required())
 
 
 class _Portal:

@@ -103,6 +103,13 @@ class Grant:
     access: Access = "read"
 
 
+class Migration(NamedTuple):
+    """What was done to a store, or would be, step by step; and what is left to whoever looks after its server."""
+
+    steps: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+
+
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 """What a token allows, each with all that is before it."""
 
@@ -128,10 +135,24 @@ class Token:
 
 
 class Issued(NamedTuple):
-    """A token that was just made, and the only time that its secret is shown."""
+    """A token that was just made, and the only time that its secret is shown; its repr does not show it."""
 
     token: Token
     secret: str
+
+    def __repr__(self) -> str:
+        return f"Issued(token={self.token!r}, secret='…')"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an idempotency key stands for: which request, and what it was answered with; no status while it is still
+    under way.
+    """
+
+    fingerprint: str
+    status: int | None = None
+    body: bytes = b""
 
 
 SIMILAR = "similar"

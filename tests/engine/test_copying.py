@@ -13,12 +13,14 @@ import pytest
 from recollect import AsyncRecollect, BackendUnavailable, ConfigError, EmbeddingMismatch, InvalidRequest, Recollect
 from recollect.conformance.records import COMPLETE
 from recollect.conformance.samples import MODEL, NOW, record, unit
+from recollect.conformance.usage import FIRST, HOUR, ONE
 from recollect.engine import transfer
 from recollect.engine.copying import Copied, CopyProgress, Some, copy
+from recollect.engine.usage import EVER
 from recollect.ports import Store
 from recollect.settings import PostgresSettings
 from recollect.stores.sqlite.store import SqliteStore
-from recollect.types import Edge, Generation, Memory, Record, Remembered
+from recollect.types import Bucket, Edge, Generation, Memory, Record, Remembered, Token, Usage
 
 MakeStore = Callable[[], Store]
 WAYS = ["sqlite to sqlite", "sqlite to postgres", "postgres to sqlite"]
@@ -75,6 +77,9 @@ async def fill(store: Store) -> None:
     await store.mark_hits("here", {"a": 3}, now=NOW)
     await store.supersede("here", "waits", "fails", now=NOW)
     await store.add("日本", [record(f"{n}", space="日本", tags=(f"t{n}", "t")) for n in range(5)])
+    await store.grant("here", "notes", "日本", "write")
+    await store.grant("here", "notes", "not here yet", "read")
+    await store.count_usage("here", [Bucket(FIRST, ONE), Bucket(FIRST + HOUR, Usage(recalls=1))])
 
 
 async def contents(store: Store) -> dict[str, Any]:
@@ -85,14 +90,23 @@ async def contents(store: Store) -> dict[str, Any]:
         ids = [memory.id for memory in memories]
         vectors = {id: vector.tolist() for id, vector in (await store.vectors(space, ids)).items()}
         links = sorted([edge async for edge in store.edges(space)], key=str)
-        beside = await store.beside(space, ids, 5)
-        shown[space] = (memories, await store.marks(space, ids), vectors, links, beside, await store.stats(space))
+        around = await store.beside(space, ids, 5)
+        beside = (await store.granted_by(space), await store.granted_to(space), await store.usage(space, EVER))
+        shown[space] = (
+            memories,
+            await store.marks(space, ids),
+            vectors,
+            links,
+            around,
+            await store.stats(space),
+            beside,
+        )
     return shown
 
 
 @pytest.mark.usefixtures("_small_pages")
 async def test_everything_is_there_afterwards(way: tuple[MakeStore, MakeStore]) -> None:
-    """Every field, mark, vector, link and neighbour of every space; nothing of the source has changed."""
+    """Every field, mark, vector, link, neighbour, grant and count of every space; nothing of the source has changed."""
     source, target = way
     await in_store(source(), fill)
     before = await in_store(source(), contents)
@@ -103,6 +117,7 @@ async def test_everything_is_there_afterwards(way: tuple[MakeStore, MakeStore]) 
     here, there = copied.spaces
     held = here.source
     assert (here.space, here.new, held.memories, held.vectors, held.links) == ("here", 11, 11, 4, 5)
+    assert (held.grants, held.recalls) == (2, 3)
     assert (there.space, there.new, there.target.vectors) == ("日本", 5, 0)
     assert here.rounded == 0
 
@@ -160,7 +175,7 @@ async def test_some_spaces(files: tuple[MakeStore, MakeStore]) -> None:
     await in_store(source(), fill)
     with pytest.raises(InvalidRequest, match=r"'nowhere'.*here, 日本"):
         await copy(source(), target(), ["here", "nowhere"])
-    assert await target().migrate(dry_run=True) != []
+    assert (await target().migrate(dry_run=True)).steps
     copied = await copy(source(), target(), ["日本"])
     assert [space.space for space in copied.spaces] == ["日本"]
     assert await in_store(target(), lambda store: store.spaces()) == ["日本"]
@@ -194,6 +209,48 @@ async def test_what_differs_is_named_and_left_alone(files: tuple[MakeStore, Make
     assert (here.new, here.missing, here.extra, here.different) == (0, Some(), Some(), Some(1, ("a",)))
     assert there.verified
     assert await in_store(files[1](), contents) != await in_store(files[0](), contents)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda store: store.grant("here", "notes", "日本", "read"), "grants"),
+        (lambda store: store.grant("here", "letters", "日本", "read"), "grants"),
+        (lambda store: store.count_usage("here", [Bucket(FIRST, Usage(failed=1))]), "usage"),
+    ],
+    ids=["access", "another grant", "count"],
+)
+async def test_what_differs_beside_the_memories_is_named(
+    files: tuple[MakeStore, MakeStore], change: Any, named: str
+) -> None:
+    """Grants and usage of the target stay as they are, and it is said which of them differ."""
+    copied = await differing(*files, change)
+    (here, there) = copied.spaces
+    assert (here.beside, here.verified, there.beside) == ((named,), False, ())
+    assert (here.missing, here.extra, here.different) == (Some(), Some(), Some())
+
+
+async def test_a_space_that_forgot_everything(files: tuple[MakeStore, MakeStore]) -> None:
+    """Its grants are copied; what was counted while it held something is not, for an empty space counts nothing."""
+    source, target = files
+    await in_store(source(), fill)
+    await in_store(source(), lambda store: store.forget("日本", [f"{n}" for n in range(5)]))
+    await in_store(source(), lambda store: store.count_usage("日本", [Bucket(FIRST, ONE)]))
+    await in_store(source(), lambda store: store.grant("日本", "notes", "here", "read"))
+    (_, there) = (await copy(source(), target())).spaces
+    assert (there.verified, there.target.grants, there.target.recalls) == (True, 1, 0)
+
+
+async def test_what_belongs_to_servers_stays(files: tuple[MakeStore, MakeStore]) -> None:
+    """Neither tokens nor kept replies are copied: who may call one server may not call another one for it."""
+    source, target = files
+    await in_store(source(), fill)
+    await in_store(source(), lambda store: store.add_token(Token("t", "", (), "admin", NOW), b"digest"))
+    await in_store(source(), lambda store: store.claim("here", "key", "one", now=NOW, expires=NOW + HOUR))
+    assert (await copy(source(), target())).verified
+    assert await in_store(target(), lambda store: store.any_token()) is False
+    claimed = await in_store(target(), lambda store: store.claim("here", "key", "two", now=NOW, expires=NOW + HOUR))
+    assert claimed is None
 
 
 async def test_what_is_only_in_the_target_is_named(files: tuple[MakeStore, MakeStore]) -> None:

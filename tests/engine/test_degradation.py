@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recall, RecallFailed
+from recollect import AsyncRecollect, Recall, RecallFailed
 from recollect.engine.breaker import FAILURES, FIRST_PAUSE
+from recollect.settings import OpenAISettings, Settings
+from tests.embedders.endpoint import Answer, Asked, Endpoint, embeddings
 from tests.engine.faulty import DEADLINE, HEALTHY, Arrangement, arranged, until
 
 WHALES = [f"blue whale number {n}" for n in range(20)]
@@ -30,6 +32,27 @@ def statuses(answer: Recall) -> dict[str, str]:
 
 def reason(answer: Recall, lane: str) -> str:
     return next(report.reason for report in answer.lanes if report.lane == lane)
+
+
+def keyed(_: int, asked: Asked) -> Answer:
+    """A provider that knows one key."""
+    return embeddings(asked) if asked.key == "Bearer right" else Answer(401)
+
+
+async def test_a_space_with_a_wrong_key_leaves_the_embedder_to_the_others(url: str) -> None:
+    """However often it is refused, spaces with another key are served, and it is told why each time."""
+    endpoint = Endpoint(keyed)
+    openai = OpenAISettings(endpoint.base_url, key="right", keys={"poor": "wrong"})
+    try:
+        async with AsyncRecollect(settings=Settings(url, "openai:m", openai)) as recollect:
+            rich, poor = recollect.space("rich"), recollect.space("poor")
+            for number in range(FAILURES + 1):
+                answer = await poor.recall(f"whale number {number}")
+                assert statuses(answer) == {"vector": "failed", "keyword": "ok", "graph": "ok"}
+                assert "check the key" in reason(answer, "vector")
+            assert not (await rich.recall("another whale")).degraded
+    finally:
+        endpoint.close()
 
 
 async def test_a_healthy_answer_lacks_nothing(memory: Arrangement) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -12,8 +12,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from recollect import AsyncRecollect, InvalidRequest
 from recollect.conformance.samples import HERE, MODEL, record, unit
+from recollect.engine import feeding
 from recollect.engine.feeding import Feeder
 from recollect.indexes.falkordb.index import FalkorIndex
+from recollect.indexes.qdrant.index import QdrantIndex
 from recollect.ports import Change, ExternalIndex, Store
 from recollect.settings import Settings
 from recollect.stores.sqlite.store import SqliteStore
@@ -128,6 +130,55 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await store.set_generation(MODEL)
     yield store
     await store.close()
+
+
+class Hanging(QdrantIndex):
+    """An index whose engine accepts every call and answers none."""
+
+    async def check(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_an_engine_that_hangs_keeps_nobody_from_opening_and_closing(store: Store, tmp_path: Path) -> None:
+    """Whoever opens goes on without it, and it knows already which vectors it is to hold: until it is back its searches
+    fail, for an answer without hits would be untrue.
+    """
+    index = Hanging(f"qdrant+local:///{tmp_path / 'qdrant'}")
+    feeder = Feeder(store, index, "vector")
+    async with asyncio.timeout(30):
+        await feeder.open()
+        assert index._generation == MODEL
+        await feeder.close()
+
+
+class Odd(FalkorIndex):
+    """An index that fails in a way that nobody thought of, at first."""
+
+    failures = 2
+
+    async def apply(self, space: str, changes: Sequence[Change]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise KeyError("nobody thought of this")
+        await super().apply(space, changes)
+
+
+async def test_a_feeder_outlives_an_error_that_nobody_thought_of(
+    store: Store, falkordb_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, and what waits is told all the same."""
+    monkeypatch.setattr(feeding, "RETRY_SECONDS", (0.01, 0.01))
+    feeder = Feeder(store, Odd(falkordb_url, visible=store.visible), "graph")
+    await feeder.open()
+    await store.add(HERE, [record("a")])
+    feeder.wake()
+    async with asyncio.timeout(30):
+        while (await feeder.lag()).waiting:  # noqa: ASYNC110  # no event tells: that is the point
+            await asyncio.sleep(0.01)
+    assert await feeder.compare() == []
+    await feeder.close()
+    assert [one.exc_info and one.exc_info[0] for one in caplog.records] == [KeyError, KeyError]
+    assert "feeding falkordb failed" in caplog.text
 
 
 async def test_overlapping_feeders_keep_the_order(store: Store, falkordb_url: str) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from recollect import AsyncSpace, Recall
+from recollect import AsyncSpace, InvalidRequest, Recall
 from tests.conftest import FlakyEmbedder
 
 
@@ -139,6 +139,25 @@ async def test_novamem_weighs_min_max_scores(work: AsyncSpace, embedder: FlakyEm
     assert scores(await work.recall("alpha", recipe="novamem", weights=exact)) == {"alpha alpha": 1.0, "alpha": 0.0}
     meaning = {"vector": 1, "keyword": 0, "graph": 0}
     assert scores(await work.recall("x", recipe="novamem", weights=meaning, vector=question))["alpha alpha"] == 1.0
+
+
+async def test_novamem_counts_what_points_away_as_unrelated(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """Cosines are clamped to [0, 1] before min-max, so 0.6 of 1.0 stays 0.6; a recipe with plain ones stretches them
+    from the lowest, and the order is the same in both.
+    """
+    for text, vector in {"same": (1.0,), "near": (0.6, 0.8), "aside": (0.0, 1.0), "away": (-0.8, 0.6)}.items():
+        await work.remember(text, vector=direction(embedder, *vector))
+    meaning = {"vector": 1, "keyword": 0, "graph": 0}
+    question = direction(embedder, 1.0)
+    answer = await work.recall("x", recipe="novamem", weights=meaning, vector=question)
+    assert scores(answer) == {"same": 1.0, "near": pytest.approx(0.6, abs=1e-6), "aside": 0.0, "away": 0.0}
+    assert [hit.why[0].raw for hit in answer][2:] == [0.0, 0.0]
+    plain = await work.recall(
+        "x", recipe="novamem", weights=meaning, vector=question, lanes={"vector": {"lowest": -1.0}}
+    )
+    assert scores(plain)["near"] == pytest.approx((0.6 + 0.8) / 1.8, abs=1e-6)
+    with pytest.raises(InvalidRequest, match="lowest of lane 'vector'"):
+        await work.recall("x", recipe="novamem", lanes={"vector": {"lowest": -2}})
 
 
 async def test_novamem_walks_links_by_the_product_of_their_strengths(work: AsyncSpace, embedder: FlakyEmbedder) -> None:

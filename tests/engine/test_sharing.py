@@ -291,6 +291,23 @@ async def test_a_revoked_handle_is_of_no_use(work: AsyncSpace, team: AsyncSpace)
     assert not await team.revoke("notes", from_="work")
 
 
+async def test_whoever_was_granted_something_can_end_it(work: AsyncSpace, team: AsyncSpace) -> None:
+    """It is out of sight as if it had been revoked, for this space alone; until it is granted again."""
+    for space in ("work", "guest"):
+        await team.grant("notes", to=space, access="write")
+    assert len(await work.recall("umbrella")) == 2
+    assert await work.refuse(*NOTES)
+    assert len(await work.recall("umbrella")) == 0
+    with pytest.raises(NotAllowed):
+        await work.shared(*NOTES).list()
+    assert await team.grants() == [Grant("team", "notes", "guest", "write")]
+    assert not await work.refuse(*NOTES)
+    await team.grant("notes", to="work")
+    assert len(await work.recall("umbrella")) == 2
+    with pytest.raises(InvalidRequest, match="namespace is empty"):
+        await work.refuse("team", "")
+
+
 async def test_another_client_revokes(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:
     """Nothing of a grant is remembered in the process: what another one takes back is out of reach at once."""
     await team.grant("notes", to="work")

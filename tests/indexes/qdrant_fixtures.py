@@ -57,6 +57,6 @@ def qdrant_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def index(qdrant_url: str) -> AsyncIterator[QdrantIndex]:
-    """An index that gives plain cosines."""
-    async with using(qdrant_url, lowest=-1.0) as opened:
+    """An empty index."""
+    async with using(qdrant_url) as opened:
         yield opened

@@ -143,7 +143,7 @@ def assert_same(expected: Sequence[Scored], found: Sequence[Scored], where: Filt
 @asynccontextmanager
 async def searching(url: str, world: World) -> AsyncIterator[Search]:
     """An index that holds the memories, and in another space the same ones with other vectors."""
-    index = QdrantIndex(url, lowest=-1.0)
+    index = QdrantIndex(url)
     await index.use(MODEL)
     for space, vectors in ((SPACE, world.vectors), ("elsewhere", world.vectors[::-1])):
         memories = [replace(memory, space=space) for memory in world.memories]

@@ -271,6 +271,21 @@ async def test_a_starved_pool_says_so(make: Make) -> None:
     assert await connections.read(spaces) == []
 
 
+async def test_searches_leave_a_connection_to_the_others(make: Make) -> None:
+    """However many search, what they have found can be read; and a search that finds no connection says so."""
+    connections = await make(pool_size=3, acquire_timeout=0.1)
+    searching = [asyncio.create_task(connections.search(lambda db: value(db, FOREVER))) for _ in range(2)]
+    while await connections.read(lambda db: value(db, SLEEPING)) < 2:
+        pass
+    with pytest.raises(BackendUnavailable, match=r"All 3 connections .* were in use for 0\.1 s"):
+        await connections.search(lambda db: value(db, "SELECT 1"))
+    assert await connections.read(lambda db: value(db, "SELECT 1")) == 1
+    for task in searching:
+        task.cancel()
+    await asyncio.wait(searching)
+    assert await connections.search(lambda db: value(db, "SELECT 2")) == 2
+
+
 async def test_a_slow_statement_is_stopped(make: Make) -> None:
     """A statement beyond its time is an error of its own, and its connection serves others."""
     connections = await make(pool_size=1, statement_timeout=0.05)

@@ -135,15 +135,15 @@ async def test_an_old_store_is_migrated_on_request(pg_database: str, monkeypatch
     do.
     """
     connections = Connections(pg_database, PostgresSettings())
-    assert [step.split()[0] for step in await connections.migrate(dry_run=True)] == ["install", "make"]
+    assert [step.split()[0] for step in (await connections.migrate(dry_run=True)).steps] == ["install", "make"]
     await connections.migrate(dry_run=False)
-    assert await connections.migrate(dry_run=False) == []
+    assert await connections.migrate(dry_run=False) == ((), ())
     monkeypatch.setattr(migrations, "shipped", lambda: {2: "CREATE TABLE things (name text)"})
     for dry_run in (True, False):
-        (step,) = await connections.migrate(dry_run=dry_run)
+        (step,) = (await connections.migrate(dry_run=dry_run)).steps
         assert step.startswith("bring database")
         assert step.endswith("from schema version 1 to 2")
-    assert await connections.migrate(dry_run=True) == []
+    assert await connections.migrate(dry_run=True) == ((), ())
     await connections.open(create=False)
     await connections.close()
 

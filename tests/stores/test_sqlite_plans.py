@@ -12,10 +12,12 @@ from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite.filters import rows_query, where_clause
 from recollect.types import Filter
 
-RECORDS, GRAPH, USAGE = (
+RECORDS, GRAPH, USAGE, TOKENS, REPLIES = (
     load("recollect.stores.sqlite.store", "records.sql"),
     load("recollect.stores.sqlite.store", "graph.sql"),
     load("recollect.stores.sqlite.store", "usage.sql"),
+    load("recollect.stores.sqlite.store", "tokens.sql"),
+    load("recollect.stores.sqlite.store", "replies.sql"),
 )
 NOW = datetime(2024, 5, 3, tzinfo=UTC)
 FILTERS = {
@@ -101,6 +103,23 @@ def test_usage(db: apsw.Connection, statement: str, steps: list[str]) -> None:
     """Counting and scoring read no more than they change, and the hours come in their order without sorting."""
     found = plan(db, USAGE[statement])
     assert all(any(detail.startswith(step) for detail in found) for step in steps), found
+    assert not [detail for detail in found if detail.startswith("SCAN") or "ORDER BY" in detail]
+
+
+@pytest.mark.parametrize(
+    ("sql", "step"),
+    [
+        (TOKENS["token"], "SEARCH tokens USING PRIMARY KEY (id=?)"),
+        (REPLIES["reply"], "SEARCH replies USING INDEX sqlite_autoindex_replies_1 (space=? AND key=?)"),
+        (REPLIES["prune"], "SEARCH replies USING COVERING INDEX replies_by_expiry (space=? AND expires_at<?)"),
+        (REPLIES["answer"], "SEARCH replies USING INDEX sqlite_autoindex_replies_1 (space=? AND key=?)"),
+    ],
+    ids=["token", "reply", "prune", "answer"],
+)
+def test_what_a_server_asks_for_each_request(db: apsw.Connection, sql: str, step: str) -> None:
+    """A token and a reply are looked up, and what has expired is found in its order, however many there are."""
+    found = plan(db, sql)
+    assert step in found
     assert not [detail for detail in found if detail.startswith("SCAN") or "ORDER BY" in detail]
 
 

@@ -16,7 +16,9 @@ YEAR = timedelta(days=365)
 IDS = ["a", "b"]
 EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
 OUTBOX = {"feed", "waiting", "delivered", "lag", "lease", "release"}
-WITHOUT_SPACE = {"open", "migrate", "close", "spaces", "generation", "set_generation", "bulk", "remarks", *OUTBOX}
+KEYRING = {"add_token", "token", "tokens", "revoke_token", "any_token"}
+OPENING = {"open", "migrate", "close", "bulk", "remarks"}
+WITHOUT_SPACE = {"spaces", "generation", "set_generation", *OPENING, *OUTBOX, *KEYRING}
 """What concerns the whole store."""
 
 
@@ -64,6 +66,9 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "granted_to": (lambda store: store.granted_to(THERE), []),
     "revoke": (lambda store: store.revoke(THERE, "notes", "reader"), False),
     "grant": (lambda store: store.grant(THERE, "notes", "reader", "write"), None),
+    "reply": (lambda store: store.reply(THERE, "key", 500, b"stolen", expires=NOW + YEAR), None),
+    "disclaim": (lambda store: store.disclaim(THERE, "key"), None),
+    "claim": (lambda store: store.claim(THERE, "key", "theirs", now=NOW, expires=NOW + YEAR), None),
     "add": (lambda store: _added(store), (True, 0, [])),
 }
 """Every call of a store, made from another space with the ids of this one, and what it must come to. `add` comes last:
@@ -106,6 +111,7 @@ async def _furnish(store: Store) -> None:
     await store.mark_hits(HERE, {"a": 3}, now=NOW)
     await store.count_usage(HERE, [Bucket(NOW, Usage(recalls=3))])
     await store.grant(HERE, "notes", "reader", "read")
+    await store.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR)
 
 
 async def _state(store: Store) -> Any:
@@ -122,6 +128,7 @@ async def _state(store: Store) -> Any:
         list(await store.usage(HERE, NOW - YEAR)),
         await store.most_hits(HERE),
         list(await store.granted_by(HERE)),
+        await store.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR),
     )
 
 

@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TypeAlias
 
-from recollect.conformance import filters, grants, graph, isolation, outbox, records, upkeep, usage, vectors, words
+from recollect.conformance import (
+    filters,
+    grants,
+    graph,
+    isolation,
+    outbox,
+    records,
+    replies,
+    tokens,
+    upkeep,
+    usage,
+    vectors,
+    words,
+)
 from recollect.ports import Store
 
 FreshStore: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
@@ -57,7 +70,7 @@ def _specs(module: ModuleType) -> Iterator[Spec]:
             yield Spec(area, name.removeprefix("spec_"), inspect.getdoc(check) or "", check)
 
 
-AREAS = (records, upkeep, filters, words, vectors, graph, outbox, usage, grants, isolation)
+AREAS = (records, upkeep, filters, words, vectors, graph, outbox, usage, grants, tokens, replies, isolation)
 SPECS = tuple(spec for area in AREAS for spec in _specs(area))
 
 

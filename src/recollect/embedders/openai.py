@@ -16,7 +16,7 @@ import numpy as np
 
 from recollect.embedders.batches import side_by_side
 from recollect.embedders.openai_answer import parse_answer, retry_after
-from recollect.errors import ConfigError, EmbeddingError
+from recollect.errors import ConfigError, EmbeddingError, EmbeddingRefused
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
@@ -31,6 +31,8 @@ ADVICE = {
     404: "check the base URL and the model's name",
     429: "the provider's rate limit or quota is used up",
 }
+KEY_STATUSES = (401, 403)
+"""Answers that are about the key, and say nothing of how other keys fare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +126,13 @@ class OpenAIEmbedder:
         key = self._keys(space)
         key = self._key if key is None else key
         if key is None:
-            raise EmbeddingError(
+            raise EmbeddingRefused(
                 f"No key for the embeddings of space {space!r}: set OPENAI_API_KEY, "
                 f"or `key` or `keys` under [openai] in recollect.toml"
             )
         # Checked here, because the HTTP library quotes a bad header in its error.
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise EmbeddingError(f"The key for the embeddings of space {space!r} holds a character no key can have")
+            raise EmbeddingRefused(f"The key for the embeddings of space {space!r} holds a character no key can have")
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     async def _embed_batch(self, texts: list[str], headers: Mapping[str, str]) -> Vectors:
@@ -174,7 +176,8 @@ class OpenAIEmbedder:
         advice = f"HTTP {status}" + (f", {ADVICE[status]}" if status in ADVICE else "")
         if status in (408, 429) or status >= 500:
             raise _TryAgain(advice, retry_after(response.headers.get("Retry-After")))
-        raise EmbeddingError(f"{self._where} refused: {advice}")
+        kind = EmbeddingRefused if status in KEY_STATUSES else EmbeddingError
+        raise kind(f"{self._where} refused: {advice}")
 
     def _wait_or_give_up(self, attempts: int, failure: _TryAgain) -> float:
         limits = self._limits

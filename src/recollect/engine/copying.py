@@ -1,7 +1,7 @@
-"""copy: everything that one store holds into another, and the proof that both hold the same.
+"""copy: everything that the spaces of one store hold into another, and the proof that both hold the same.
 
 A batch is one transaction with its vectors and links, and what the target holds already stays as it is: a copy that was
-cut off is simply run again.
+cut off is simply run again. Tokens, and what a server has answered, belong to the servers of a store and stay there.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.engine.transfer import memory_line, pages
+from recollect.engine.usage import EVER
 from recollect.errors import ConfigError, InvalidRequest
 from recollect.ports import Store
-from recollect.types import Edge, Record
+from recollect.types import Bucket, Edge, Grant, Record
 
 IDS_NAMED = 5
 """Of the memories that differ, so many are named."""
@@ -41,13 +42,15 @@ OnProgress: TypeAlias = Callable[[CopyProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a store holds of a space. `digest` is made of every field, mark, vector and link; vectors count in half
-    precision, so that a store that rounds them to it has the same.
+    """What a store holds of a space. `digest` is made of every field, mark, vector, link and grant, and of the usage;
+    vectors count in half precision, so that a store that rounds them to it has the same.
     """
 
     memories: int
     vectors: int
     links: int
+    grants: int
+    recalls: int
     digest: str
 
 
@@ -61,8 +64,9 @@ class Some:
 
 @dataclass(frozen=True, slots=True)
 class CopiedSpace:
-    """A space in both stores after a copy: what is `missing` in the target, `extra` there, or `different`. `rounded`
-    counts the vectors that the target keeps in half precision.
+    """A space in both stores after a copy: which memories are `missing` in the target, `extra` there, or `different`;
+    which of what stands `beside` them differs, `grants` or `usage`. `rounded` counts the vectors that the target keeps
+    in half precision.
     """
 
     space: str
@@ -72,6 +76,7 @@ class CopiedSpace:
     missing: Some
     extra: Some
     different: Some
+    beside: tuple[str, ...]
     rounded: int
 
     @property
@@ -160,6 +165,7 @@ async def _fill(source: Store, target: Store, sizes: Mapping[str, int], on_progr
                 meter.add(name, len(records))
     meter = _Meter("indexing", sizes, on_progress)
     for name, size in sizes.items():
+        await _fill_beside(source, target, name)
         await target.settle(name)
         meter.add(name, size)
     return new
@@ -183,6 +189,36 @@ async def _records(store: Store, space: str) -> AsyncIterator[list[Record]]:
         ]
 
 
+class _Beside(NamedTuple):
+    """What a space holds beside its memories: what it grants to others, and how it was used, by the hour."""
+
+    grants: tuple[Grant, ...]
+    usage: tuple[Bucket, ...]
+
+    def digest(self) -> bytes:
+        hours = [(hour.start.isoformat(), asdict(hour.usage)) for hour in self.usage]
+        return sha256(json.dumps([[astuple(grant) for grant in self.grants], hours], sort_keys=True).encode()).digest()
+
+
+async def _beside(store: Store, space: str) -> _Beside:
+    """A space without memories counts nothing: what it counted while it had some is not asked for."""
+    hours = await store.usage(space, EVER) if (await store.stats(space)).memories else ()
+    return _Beside(tuple(await store.granted_by(space)), tuple(hours))
+
+
+async def _fill_beside(source: Store, target: Store, space: str) -> None:
+    """Grants that the target lacks, and hours of which it has counted nothing; those at once, for what is counted twice
+    is added up.
+    """
+    here, there = await _beside(source, space), await _beside(target, space)
+    granted = {(grant.namespace, grant.to) for grant in there.grants}
+    for grant in here.grants:
+        if (grant.namespace, grant.to) not in granted:
+            await target.grant(space, grant.namespace, grant.to, grant.access)
+    counted = {hour.start for hour in there.usage}
+    await target.count_usage(space, [hour for hour in here.usage if hour.start not in counted])
+
+
 async def _compare(source: Store, target: Store, space: str, new: int, meter: _Meter) -> CopiedSpace:
     """Go through a space of both stores side by side."""
     here, there = _Tally(), _Tally()
@@ -197,8 +233,10 @@ async def _compare(source: Store, target: Store, space: str, new: int, meter: _M
             different.add(one)
         else:
             rounded += one.exact != other.exact
+    ours, theirs = await _beside(source, space), await _beside(target, space)
     found = (missing.some(), extra.some(), different.some())
-    return CopiedSpace(space, new, here.holding(), there.holding(), *found, rounded)
+    beside = tuple(what for what in _Beside._fields if getattr(ours, what) != getattr(theirs, what))
+    return CopiedSpace(space, new, here.holding(ours), there.holding(theirs), *found, beside, rounded)
 
 
 class _Print(NamedTuple):
@@ -262,8 +300,10 @@ class _Tally:
             self._links += one.links
             self._digest.update(one.coarse)
 
-    def holding(self) -> Holding:
-        return Holding(self._memories, self._vectors, self._links, self._digest.hexdigest())
+    def holding(self, beside: _Beside) -> Holding:
+        recalls = sum(hour.usage.recalls for hour in beside.usage)
+        digest = sha256(self._digest.digest() + beside.digest()).hexdigest()
+        return Holding(self._memories, self._vectors, self._links, len(beside.grants), recalls, digest)
 
 
 class _Ids:

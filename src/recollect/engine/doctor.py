@@ -1,16 +1,20 @@
-"""doctor: is everything a recall needs there, and does it work?"""
+"""doctor: is everything a recall needs there, and does it work? And, in short: does each engine answer?"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.errors import BackendError, RecollectError
+from recollect.errors import BackendError, BackendTimeout, EmbeddingError, RecollectError
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
     from recollect.engine.feeding import Feeder
+
+ANSWER_SECONDS = 2.0
+"""What an engine has to show that it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,45 @@ async def examine(engine: Engine) -> Diagnosis:
         names = await engine.store.spaces()
         checks += [await _try(f"space {name}", _space_check(engine, name)) for name in names]
     return Diagnosis(tuple(checks))
+
+
+async def answering(engine: Engine) -> Diagnosis:
+    """Look whether each engine answers, at once and all side by side. Nothing is embedded for it: an embedder is in
+    order as long as recalls have not given it up.
+    """
+
+    async def store() -> str:
+        await engine.store.generation()
+        return f"{engine.store.name} answers"
+
+    async def embedder() -> str:
+        name = engine.embedding.embedder.name
+        if why := engine.guards.of("embedder", name).why_skipped():
+            raise EmbeddingError(f"{name} {why}")
+        return f"{name} is asked as usual"
+
+    looks = {"store": store, **{name: _answers(feeder) for name, feeder in engine.feeders.items()}}
+    checks = await asyncio.gather(*(_try(name, _in_time(name, look)) for name, look in looks.items()))
+    return Diagnosis((*checks, await _try("embedder", embedder)))
+
+
+def _answers(feeder: Feeder) -> Callable[[], Awaitable[str]]:
+    async def index() -> str:
+        await feeder.index.check()
+        return f"{feeder.index.name} answers"
+
+    return index
+
+
+def _in_time(name: str, look: Callable[[], Awaitable[str]]) -> Callable[[], Awaitable[str]]:
+    async def looked() -> str:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await look()
+        except TimeoutError:
+            raise BackendTimeout(f"{name} gave no answer within {ANSWER_SECONDS:g} s", backend=name) from None
+
+    return looked
 
 
 def _index_check(feeder: Feeder) -> Callable[[], Awaitable[str]]:

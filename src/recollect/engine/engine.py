@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.engine import transfer
 from recollect.engine.drafts import check_changes
@@ -22,6 +22,7 @@ from recollect.engine.query import Query, check_settings, parse_filter, parse_qu
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.sharing import Looking, Sharing
+from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, check_since, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
@@ -30,6 +31,7 @@ from recollect.legs.waiting import within
 from recollect.limits import check_name, check_number, check_strength, check_vector
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
+from recollect.recipes import Recipe
 from recollect.types import (
     Draft,
     Edge,
@@ -47,6 +49,9 @@ from recollect.types import (
 
 if TYPE_CHECKING:
     from recollect.types import Vector
+
+RecallListener: TypeAlias = Callable[[str, str, Recall | RecallFailed], None]
+"""Is told, after each recall, its space, the name of its recipe, and the answer or why there was none."""
 
 LIST_MOST = 1000
 VECTOR: Leg = "vector"
@@ -71,22 +76,25 @@ class Engine:
         self._rememberer = Rememberer(store, store, self.embedding)
         self._upkeep = Upkeep(store, store, self.embedding)
         self._hits = HitCounter(store)
-        self._guards = guards or Guards()
-        self._engines = Engines(self._guards, store, vectors or store, links or store)
+        self._listeners: list[RecallListener] = []
+        self._turns = Turns()
+        self.guards = guards or Guards()
+        self._engines = Engines(self.guards, store, vectors or store, links or store)
         self.feeders = {
             index.name: Feeder(store, index, leg)
             for index, leg in ((vectors, VECTOR), (links, GRAPH))
             if index is not None
         }
-        self.sharing = Sharing(store, self._guards.of_rows(store.name))
-        self._recaller = Recaller(store, self._engines.vectors, self._engines.legs(), self._guards)
+        self.sharing = Sharing(store, self.guards.of_rows(store.name))
+        self._recaller = Recaller(store, self._engines.vectors, self._engines.legs(), self.guards)
 
     async def open(self) -> None:
         await self.store.open()
         with suppress(EmbeddingMismatch):  # which is told to whoever embeds
             await self.embedding.check()  # remembered, so that a recall need not ask a store that is away
-        for feeder in self.feeders.values():
-            await feeder.open()
+        opened = await asyncio.gather(*(feeder.open() for feeder in self.feeders.values()), return_exceptions=True)
+        for error in filter(None, opened):
+            raise error
 
     def feeder(self, index: str) -> Feeder:
         """What feeds the external index of this name."""
@@ -105,7 +113,7 @@ class Engine:
         await self._upkeep.close()
         await self._hits.close()
         await asyncio.gather(*(feeder.close() for feeder in self.feeders.values()))
-        await self._guards.close()
+        await self.guards.close()
 
     async def remember(self, space: str, draft: Draft) -> Remembered:
         self._upkeep.first_use(space)
@@ -136,21 +144,25 @@ class Engine:
 
     async def recall(self, space: str, text: str, options: RecallOptions) -> Recall:
         query = parse_query(text, options)
+        async with self._turns.one():
+            return await self._recall(space, text, query, options.get("vector"))
+
+    async def _recall(self, space: str, text: str, query: Query, given: Sequence[float] | Vector | None) -> Recall:
         self._upkeep.first_use(space)
         try:
             dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
         except (BackendUnavailable, TimeoutError) as error:
             why = f"what a recall must know first could not be read from {self.store.name}: {in_words(error)}"
             reports = tuple(LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes)
-            self._hits.count_failed(space, query.recipe, reports)
+            failed = RecallFailed(why, lanes=reports)
+            self._count_failed(space, query.recipe, failed)
             if query.recipe.all_failed == "empty":
                 return Recall((), True, reports, 0.0, query.text, query.recipe.name)
-            raise RecallFailed(why, lanes=reports) from error
-        given = options.get("vector")
+            raise failed from error
         vector: Vector | None = None if given is None else check_vector(given, dimensions)
 
         async def embed() -> Vector:
-            return await self._question_vector(text, space) if vector is None else vector
+            return await self._question_vector(text, space)
 
         question = Question(
             space,
@@ -162,14 +174,28 @@ class Engine:
             self._engines.words,
             shared=shared,
             at_home=query.at_home,
+            given=vector,
         )
         try:
             recall = await self._recaller.recall(query, question)
         except RecallFailed as failed:
-            self._hits.count_failed(space, query.recipe, failed.lanes)
+            self._count_failed(space, query.recipe, failed)
             raise
         self._hits.count(space, query.recipe, recall)
+        self._tell(space, query.recipe, recall)
         return recall
+
+    def on_recall(self, listener: RecallListener) -> None:
+        """Tell a listener of each recall from now on."""
+        self._listeners.append(listener)
+
+    def _count_failed(self, space: str, recipe: Recipe, failed: RecallFailed) -> None:
+        self._hits.count_failed(space, recipe, failed.lanes)
+        self._tell(space, recipe, failed)
+
+    def _tell(self, space: str, recipe: Recipe, outcome: Recall | RecallFailed) -> None:
+        for listener in self._listeners:
+            listener(space, recipe.name, outcome)
 
     async def _known_first(self, space: str, query: Query) -> tuple[int | None, Looking]:
         """What the store's vectors are like, and how the recall learns what it may see of others'."""
@@ -263,7 +289,7 @@ class Engine:
     async def import_lines(
         self,
         space: str,
-        lines: Iterable[str],
+        lines: Iterable[str] | AsyncIterable[str],
         on_progress: Callable[[transfer.Imported], None] | None = None,
     ) -> transfer.Imported:
         try:

@@ -8,6 +8,8 @@ away is told of everything when it is back, and telling it twice does no harm.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,16 +18,25 @@ from itertools import groupby
 from operator import attrgetter
 from uuid import uuid4
 
+from recollect.engine.background import interpreter_ends
 from recollect.errors import BackendUnavailable, RecollectError
 from recollect.ports import Change, Entry, ExternalIndex, Lag, Store
 from recollect.types import Edge, Filter, Generation, Leg
 
+_log = logging.getLogger(__name__)
+
 BATCH = 500
 """Memories that are told at once."""
 LEASE = 30.0
-"""Seconds for which a feeder has an index to itself; it asks again after each batch, which takes far less."""
+"""Seconds for which a feeder has an index to itself, prolonged in time, and given back when nothing more is written."""
 LOOK_SECONDS = 1.0
 """Between two looks for what other processes have written. What this one writes is told at once."""
+GATHER_SECONDS = 0.2
+"""Between two batches while this process goes on writing: a batch costs its writers much the same for one memory as for
+hundreds.
+"""
+OPEN_SECONDS = 1.0
+"""So long a client that opens waits for an index to answer; one that does not may come back."""
 RETRY_SECONDS = (0.5, 5.0)
 """Between two tries while the index is away: at first, and at most; each wait is twice the one before."""
 DOUBT_SECONDS = 5.0
@@ -49,6 +60,12 @@ class Difference:
         return f"space {self.space}: {' and '.join(_named(what, ids) for what, ids in found if ids)}"
 
 
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Until it happens, or so many seconds are over."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
 def _named(what: str, ids: Sequence[str]) -> str:
     more = ", …" if len(ids) > NAMED else ""
     return f"{len(ids):,} {what} ({', '.join(ids[:NAMED])}{more})"
@@ -63,27 +80,36 @@ class Feeder:
         self._store = store
         self._holder = uuid4().hex
         self._wanted = asyncio.Event()
-        self._closing = False
+        self._closing = asyncio.Event()
         self._told = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._generation: Generation | None = None
+        self._away = False
+        self._held_until = 0.0
         self._doubtful: dict[str, set[str]] = {}
 
     async def open(self) -> None:
-        """Have changes noted for the index, and begin to tell it."""
+        """Have changes noted for the index, and begin to tell it. Raises BackendError for one that is there and cannot
+        be used as it is.
+        """
         await self._store.feed(self.index.name, self.leg)
-        await self.index.open()
-        await self._prepare()
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                await self._prepare()  # first: an index that knows no generation would say that it found nothing
+                await self.index.open()
+        except TimeoutError:
+            self._away = True
         self._task = asyncio.create_task(self._until_closed())
 
     async def close(self) -> None:
-        """Tell what can still be told, and let go of the index."""
-        self._closing = True
+        """Tell what can still be told, and let go of the index. One that is away is not waited for."""
+        self._closing.set()
         self._wanted.set()
         if self._task:
-            await self._task
-        with suppress(RecollectError):
-            await self._store.release(self.index.name, self._holder)
+            if self._away:
+                self._task.cancel()
+            await asyncio.wait({self._task})
+        await self._release()
         await self.index.close()
 
     def wake(self) -> None:
@@ -94,17 +120,12 @@ class Feeder:
         return await self._store.lag(self.index.name)
 
     async def drain(self) -> int:
-        """Tell the index all that waits; how much that was. Nothing where another process is doing it."""
+        """Tell the index all that waits now; how much that was. Nothing where another process is doing it."""
         async with self._told:
-            told = 0
-            if not await self._leased():
-                return told
-            await self._prepare()
-            while entries := await self._store.waiting(self.index.name, limit=BATCH):
-                await self._tell(entries)
-                told += len(entries)
-            await self._store.release(self.index.name, self._holder)
-            return told
+            try:
+                return await self._tell_waiting()
+            finally:
+                await self._release()
 
     async def rebuild(self, on_progress: Callable[[int], None] | None = None) -> int:
         """Make the index anew from the store, beside the one that goes on answering; how many memories it has then.
@@ -146,24 +167,45 @@ class Feeder:
     async def _all_waiting(self) -> Sequence[Entry]:
         return await self._store.waiting(self.index.name, limit=(await self.lag()).waiting)
 
+    async def _tell_waiting(self) -> int:
+        await self._prepare()
+        told = 0
+        if not await self._store.waiting(self.index.name, limit=1) or not await self._leased():
+            return told
+        while entries := await self._store.waiting(self.index.name, limit=BATCH):
+            await self._tell(entries)
+            told += len(entries)
+            if len(entries) < BATCH:  # what writers add meanwhile is left for the next time
+                break
+        return told
+
     async def _until_closed(self) -> None:
         wait, longest = RETRY_SECONDS
         while True:
             self._wanted.clear()
+            closing = self._closing.is_set()
             try:
-                await self.drain()
+                async with self._told:
+                    await self._tell_waiting()
                 await self._look_again()
-                wait, pause = RETRY_SECONDS[0], LOOK_SECONDS
-            except RecollectError:
-                pause, wait = wait, min(2 * wait, longest)  # whoever asks is told by `check`, and by the lag
-            if self._closing:
+                wait, pause, self._away = RETRY_SECONDS[0], LOOK_SECONDS, False
+            except Exception as error:  # noqa: BLE001  # whatever it was, what waits is told later
+                if interpreter_ends(error):
+                    return
+                if not isinstance(error, RecollectError):  # else whoever asks is told by `check`, and by the lag
+                    _log.exception("feeding %s failed, and is tried again in %g s", self.index.name, wait)
+                pause, wait, self._away = wait, min(2 * wait, longest), True
+            if closing:
                 return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), pause)
+            await _wait(self._closing, GATHER_SECONDS)
+            if not self._wanted.is_set():
+                async with self._told:  # not while a rebuild of this process needs it
+                    await self._release()
+            await _wait(self._wanted, pause)
 
     async def _look_again(self) -> None:
         """Once the index answers again, tell it once more what it may have been told too late."""
-        if not self._doubtful or self._closing:
+        if not self._doubtful or self._closing.is_set():
             return
         await asyncio.sleep(DOUBT_SECONDS)
         for space in [*self._doubtful]:
@@ -226,7 +268,21 @@ class Feeder:
             self._generation = known
 
     async def _leased(self) -> bool:
-        return await self._store.lease(self.index.name, self._holder, LEASE)
+        """Whether this feeder has the index to itself. The store is asked again when half of the time is over. By the
+        clock on the wall, as the store counts: it goes on while the machine sleeps.
+        """
+        now = time.time()
+        if not LEASE / 2 < self._held_until - now <= LEASE:
+            held = await self._store.lease(self.index.name, self._holder, LEASE)
+            self._held_until = now + LEASE if held else 0.0
+        return self._held_until > now
+
+    async def _release(self) -> None:
+        """Let other processes feed the index. A store that is away lets them when the time is over."""
+        if self._held_until:
+            self._held_until = 0.0
+            with suppress(RecollectError):
+                await self._store.release(self.index.name, self._holder)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -236,5 +292,4 @@ class Feeder:
         try:
             yield
         finally:
-            with suppress(RecollectError):
-                await self._store.release(self.index.name, self._holder)
+            await self._release()

@@ -18,6 +18,7 @@ from recollect.errors import (
     BackendUnavailable,
     ConfigError,
     EmbeddingMismatch,
+    EmbeddingRefused,
     InvalidRequest,
     NotAllowed,
     NotFound,
@@ -43,8 +44,10 @@ fails later has had its chance, and used up its caller's time.
 CLOSING = 1.0
 """Seconds that the end of a client waits for calls that do not heed being cancelled."""
 
-NOT_THE_ENGINES_FAULT = (ConfigError, EmbeddingMismatch, InvalidRequest, NotAllowed, NotFound, Stopped)
-"""What says nothing about an engine's health: the caller's mistakes, and a caller who has gone."""
+NOT_THE_ENGINES_FAULT = (
+    ConfigError, EmbeddingMismatch, EmbeddingRefused, InvalidRequest, NotAllowed, NotFound, Stopped,
+)  # fmt: skip
+"""What says nothing about an engine's health: the caller's mistakes, a space's own key, and a caller who has gone."""
 
 
 class Skipped(BackendUnavailable):
@@ -99,6 +102,10 @@ class Guard:
             self._breaker.unknown(ticket)
         else:
             self._breaker.failed(ticket, in_words(error))
+
+    def why_skipped(self) -> str:
+        """Why the engine is left alone; "" while it is asked."""
+        return self._breaker.why_open()
 
     def quiet(self) -> float:
         """Seconds since the engine last answered anybody."""

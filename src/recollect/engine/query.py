@@ -184,6 +184,7 @@ def _check_lanes(how: Recipe) -> Recipe:
         check_number(f"the deadline of lane {lane.name!r}", lane.deadline, 0.001, 600)
         check_number(f"the depth of lane {lane.name!r}", lane.depth, *DEPTHS, whole=True)
         check_number(f"the seeds of lane {lane.name!r}", lane.seeds, 1, 100, whole=True)
+        check_number(f"lowest of lane {lane.name!r}", lane.lowest, -1, 1)
         if lane.ef_search is not None:
             check_number(f"ef_search of lane {lane.name!r}", lane.ef_search, 1, EF_SEARCH_MOST, whole=True)
     return how

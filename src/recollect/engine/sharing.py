@@ -1,4 +1,4 @@
-"""Who may see what of whose: grants of a namespace to another space, made and taken back by its owner alone."""
+"""Who may see what of whose: grants of a namespace to another space, made by its owner alone, ended by either."""
 
 from __future__ import annotations
 
@@ -55,6 +55,10 @@ class Sharing:
     async def revoke(self, space: str, namespace: str, to: str) -> bool:
         """Take a grant back; whether there was one."""
         return await self._grants.revoke(space, check_name("namespace", namespace), check_name("space", to))
+
+    async def refuse(self, space: str, owner: str, namespace: str) -> bool:
+        """End a grant to this space; whether there was one. Nobody else's is in its reach."""
+        return await self._grants.revoke(check_name("space", owner), check_name("namespace", namespace), space)
 
     async def grants(self, space: str) -> list[Grant]:
         """What a space lets others see, then what others let it see."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import islice
@@ -74,7 +74,7 @@ async def import_lines(
     store: Store,
     rememberer: Rememberer,
     space: str,
-    lines: Iterable[str],
+    lines: Iterable[str] | AsyncIterable[str],
     on_progress: Callable[[Imported], None] | None = None,
 ) -> Imported:
     """Take in lines as `export` writes them, or plain `{"text": …}` ones. A broken line is counted and named, the
@@ -84,9 +84,7 @@ async def import_lines(
         raise InvalidRequest("import takes the lines of a file, one text each, not one text: use text.splitlines()")
     done = Imported()
     broken: list[BrokenLine] = []
-    source = enumerate(lines, 1)
-    # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
-    while batch := await asyncio.to_thread(lambda: list(islice(source, EMBED_BATCH))):
+    async for batch in _batches(lines):
         good: list[Numbered] = []
         for number, line in batch:
             try:
@@ -98,6 +96,26 @@ async def import_lines(
         if on_progress is not None:
             on_progress(done)
     return done
+
+
+async def _batches(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[list[tuple[int, str]]]:
+    """The lines with their numbers, some at a time."""
+    if isinstance(lines, AsyncIterable):
+        batch: list[tuple[int, str]] = []
+        number = 0
+        async for line in lines:
+            number += 1
+            batch.append((number, line))
+            if len(batch) == EMBED_BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+        return
+    source = enumerate(lines, 1)
+    # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
+    while batch := await asyncio.to_thread(lambda: list(islice(source, EMBED_BATCH))):
+        yield batch
 
 
 Numbered = tuple[int, Draft | Edge]

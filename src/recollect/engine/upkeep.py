@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
+from recollect.engine.background import interpreter_ends
 from recollect.engine.embedding import Embedding
 from recollect.engine.remember import EMBED_BATCH, NEAREST, similar
 from recollect.errors import RecollectError
 from recollect.ports import Store, VectorIndex
 from recollect.types import Memory
 
+_log = logging.getLogger(__name__)
+
 LINK_BATCH = 200
-RETRY_SECONDS = (1.0, 60.0)
+RETRY_SECONDS = (1.0, 15.0)
 """Between two tries while the embedder is down: at first, and at most; each wait is twice the one before."""
 
 
@@ -62,10 +66,11 @@ class Upkeep:
             try:
                 if await self._work_off(space):
                     continue
-            except RecollectError:
-                pass  # whoever asks meanwhile is told by their own call
-            except RuntimeError:
-                return  # the interpreter ends and nobody closed the client: its threads are gone
+            except Exception as error:  # noqa: BLE001  # whatever it was, what is behind catches up later
+                if interpreter_ends(error):
+                    return
+                if not isinstance(error, RecollectError):  # else whoever asks meanwhile is told by their own call
+                    _log.exception("upkeep of space %s failed, and is tried again in %g s", space, wait)
             self._behind.add(space)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), wait)

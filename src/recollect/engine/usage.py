@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from typing import Final
 
-from recollect.errors import InvalidRequest, RecollectError
-from recollect.limits import check_time
+from recollect.engine.spans import check_moment
+from recollect.errors import RecollectError
 from recollect.ports import Store
 from recollect.recipes import Recipe
 from recollect.types import Bucket, Hit, LaneReport, Leg, LegUsage, Recall, SpaceUsage, Usage
@@ -20,8 +19,6 @@ from recollect.types import Bucket, Hit, LaneReport, Leg, LegUsage, Recall, Spac
 FLUSH_SECONDS: Final = 5.0
 EVER: Final = datetime.min.replace(tzinfo=UTC)
 NOTHING: Final = Usage()
-SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
-HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
 
 
 class HitCounter:
@@ -106,13 +103,10 @@ async def usage_since(store: Store, space: str, since: datetime | None) -> Space
 
 def check_since(value: object, now: datetime) -> datetime | None:
     """A time, or how long ago it was: 36h, 7d, 4w."""
-    span = SPAN.fullmatch(value) if isinstance(value, str) else None
     try:
-        return now - timedelta(hours=int(span[1]) * HOURS[span[2]]) if span else check_time("since", value)
+        return check_moment("since", value, lambda span: now - span)
     except OverflowError:
         return None
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{error}, or a span such as 36h, 7d or 4w") from None
 
 
 def hour_of(moment: datetime) -> datetime:

@@ -38,7 +38,7 @@ class VectorLeg:
         threaded = [hit.id for hit in hits if found.threaded is None or hit.id in found.threaded]
         if lane.context and threaded:
             hits = await self._with_neighbours(question, lane, hits, threaded)
-        return Ranking(lane.name, tuple(hits), found.background)
+        return Ranking(lane.name, clamped(hits, lane.lowest), found.background)
 
     async def _with_neighbours(
         self, question: Question, lane: Lane, hits: Sequence[Scored], threaded: Sequence[str]
@@ -59,6 +59,11 @@ class VectorLeg:
         scores |= blended_scores(await question.vector(), vectors, {id: around[id] for id in wanted})
         ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         return [Scored(id, score) for id, score in ranked[: question.fanout]]
+
+
+def clamped(hits: Sequence[Scored], lowest: float) -> tuple[Scored, ...]:
+    """The hits with no score below `lowest`. Those that lay below keep their order."""
+    return tuple(hit if hit.score >= lowest else Scored(hit.id, lowest) for hit in hits)
 
 
 def neighbourhoods(threads: Mapping[str, Beside]) -> dict[str, tuple[str | None, ...]]:

@@ -72,6 +72,7 @@ class _Remote:
             # As a header: as `api_key`, each start warns whoever runs a server without TLS, if only on this machine.
             headers={"api-key": key} if key else {},
             timeout=math.ceil(timeout) + 1,  # whole seconds; `Connection` measures the time itself
+            verify=server.startswith("https:"),  # without TLS, certificates are not worth the 40 ms of reading them
             check_compatibility=False,  # it would ask, and warn, on a thread; `collections.ensure` asks
             limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
         )

@@ -40,10 +40,7 @@ _OVERSAMPLING: Final = 2.0
 
 
 class QdrantIndex:
-    """The vectors of one store, in the collection of the generation that `use` names. Before that, it holds nothing.
-
-    `lowest` is the least score of a hit: 0, as in novamem, or -1 for plain cosines as the SQL stores give them.
-    """
+    """The vectors of one store, in the collection of the generation that `use` names. Before that, it holds nothing."""
 
     name = BACKEND
 
@@ -54,12 +51,10 @@ class QdrantIndex:
         key: str | None = None,
         timeout: float = 5.0,
         settings: QdrantSettings = QdrantSettings(),  # noqa: B008 (frozen)
-        lowest: float = 0.0,
     ) -> None:
         """Raises ConfigError for a URL that names no Qdrant; nothing is reached yet."""
         self._connection = Connection(parse(url), key or settings.key, timeout)
         self._settings = settings
-        self._lowest = lowest
         self._generation: Generation | None = None
         self._collection: str | None = None
         self._is_ready = False
@@ -162,7 +157,7 @@ class QdrantIndex:
         if self._generation is None:
             return VectorHits([])
         found = await self._nearest(vector, conditions(space, where), limit, ef_search)
-        hits = points.ranked(found, limit, self._lowest)
+        hits = points.ranked(found, limit)
         threaded = {points.field(point, points.ID) for point in found if points.field(point, points.THREAD) is not None}
         background = await self._samples.background(space, vector)
         return VectorHits(hits, background, frozenset(threaded.intersection(hit.id for hit in hits)))
@@ -173,9 +168,7 @@ class QdrantIndex:
         for batch in points.batches([*own], _QUESTIONS):
             requests = [_others(space, id, own[id], limit) for id in batch]
             answers = await self._batch(requests)
-            nearest |= {
-                id: points.ranked(answer.points, limit, self._lowest) for id, answer in zip(batch, answers, strict=True)
-            }
+            nearest |= {id: points.ranked(answer.points, limit) for id, answer in zip(batch, answers, strict=True)}
         return nearest
 
     async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:

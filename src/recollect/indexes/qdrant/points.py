@@ -71,10 +71,10 @@ def cosine(found: models.ScoredPoint) -> float:
     return round(min(max(found.score, -1.0), 1.0), _DIGITS)
 
 
-def ranked(points: Iterable[models.ScoredPoint], limit: int, lowest: float) -> list[Scored]:
-    """The best of them, ties by id. No score is below `lowest`, but what lies below it keeps its order."""
+def ranked(points: Iterable[models.ScoredPoint], limit: int) -> list[Scored]:
+    """The best of them, ties by id."""
     best = sorted((-cosine(found), field(found, ID)) for found in points)[:limit]
-    return [Scored(id, max(-negated, lowest)) for negated, id in best]
+    return [Scored(id, -negated) for negated, id in best]
 
 
 def field(found: models.ScoredPoint | models.Record, name: str) -> Any:

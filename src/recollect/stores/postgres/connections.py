@@ -23,6 +23,7 @@ from recollect.stores.named_sql import load
 from recollect.stores.postgres import migrations
 from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
 from recollect.stores.postgres.pool import Pool, Types, closed, connect
+from recollect.types import Migration
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AsyncConnection[Any]], Awaitable[T]]
@@ -61,14 +62,14 @@ class Connections:
         await pool.open()
         self._pool = pool
 
-    async def migrate(self, *, dry_run: bool, row_security: bool = False) -> list[str]:
+    async def migrate(self, *, dry_run: bool, row_security: bool = False) -> Migration:
         """Bring the database to the newest version; what was done, or would be."""
         schema = self.settings.schema
         async with self._alone() as db:
-            steps = await migrations.steps(db, self.place, schema, row_security=row_security)
-            if steps and not dry_run:
+            plan = await migrations.plan(db, self.place, schema, row_security=row_security)
+            if plan.steps and not dry_run:
                 await migrations.migrate(db, self.place, schema, row_security=row_security)
-        return steps
+        return plan
 
     async def close(self) -> None:
         """Wait for what is running, then let go of the server."""
@@ -81,6 +82,10 @@ class Connections:
     async def read(self, work: Work[T], *, space: int | None = None) -> T:
         """Run `work` on one snapshot of the store. Cancelling the wait stops the work."""
         return await self._apart(self._read, self._begin("read", space), work)
+
+    async def search(self, work: Work[T], *, space: int | None = None) -> T:
+        """Read, as one of those that search: they leave a connection to the others."""
+        return await self._apart(self._search, self._begin("read", space), work)
 
     async def write(self, work: Work[T], *, space: int | None = None) -> T:
         """Run `work` in one transaction, durable on return; an error, or cancelling the wait, undoes all of it. What
@@ -104,6 +109,10 @@ class Connections:
         finally:
             self._start(pool.give_back(db))  # a read has nothing to commit: its answer does not wait for its end
         return answer
+
+    async def _search(self, pool: Pool, begin: str, work: Work[T]) -> T:
+        async with pool.searching():
+            return await self._read(pool, begin, work)
 
     async def _write(self, pool: Pool, begin: str, work: Work[T]) -> T:
         db = await pool.acquire(begin)

@@ -9,7 +9,7 @@ second finds it done.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +20,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from recollect.errors import BackendError, ConfigError, SchemaOutdated
 from recollect.stores.named_sql import load, newest, read, steps_beside
 from recollect.stores.postgres.failures import BACKEND, Place
+from recollect.types import Migration
 
 Database: TypeAlias = AsyncConnection[Any]
 
@@ -73,8 +74,8 @@ async def prepare(db: Database, place: Place, schema: str, *, create: bool) -> N
         )
 
 
-async def steps(db: Database, place: Place, schema: str, *, row_security: bool = False) -> list[str]:
-    """What `migrate` would do, in words. Refuses what `inspect` refuses."""
+async def plan(db: Database, place: Place, schema: str, *, row_security: bool = False) -> Migration:
+    """What `migrate` would do, in words, and what it leaves to others. Refuses what `inspect` refuses."""
     state = await inspect(db, place, schema)
     target = newest(shipped())
     _refuse_missing_extension(state, place)
@@ -83,18 +84,20 @@ async def steps(db: Database, place: Place, schema: str, *, row_security: bool =
         todo.append(f"make a store with schema version {target} in schema {schema} of {place}")
     else:
         todo = [f"bring {place} from schema version {n} to {n + 1}" for n in range(state.version, target)]
-    return todo + _security_steps(state, place) if row_security or state.secured else todo
-
-
-def _security_steps(state: State, place: Place) -> list[str]:
-    todo = [] if state.secured else [f"put row security on every table of {place}"]
-    if todo and state.bypasses:
-        todo.append(f"connect as another role from now on, for row security does not hold back {state.role}")
+    if not (row_security or state.secured):
+        return Migration(tuple(todo))
+    if not state.secured:
+        todo.append(f"put row security on every table of {place}")
     if not state.free and state.superuser:
         todo.append(f"let searches for words use their indexes under row security: {FREEING}")
-    elif not state.free and todo:
-        todo.append(f"have searches for words read all rows of a space, until a superuser runs: {FREEING}")
-    return todo
+    return Migration(tuple(todo), tuple(_security_advice(state)))
+
+
+def _security_advice(state: State) -> Iterator[str]:
+    if state.bypasses:
+        yield f"connect as another role from now on, for row security does not hold back {state.role}"
+    if not state.free and not state.superuser:
+        yield f"searches for words read all rows of a space under row security until a superuser runs: {FREEING}"
 
 
 async def migrate(db: Database, place: Place, schema: str, *, row_security: bool = False) -> None:

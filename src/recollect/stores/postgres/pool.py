@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
@@ -32,6 +33,10 @@ Types: TypeAlias = Sequence[TypeInfo]
 
 WARM: Final = 3
 """Connections that are kept open: the lanes of one recall."""
+SPARE: Final = 1
+"""Connections that searches leave to others, if there are more than that: what searches have found is read on them, and
+a crowd that searches does not keep those waiting whose answer is almost there.
+"""
 GRACE: Final = 5.0
 """Seconds that a server is given to stop a statement by itself before it is taken for dead."""
 TRYING: Final = 0.5
@@ -104,6 +109,7 @@ class Pool:
         self._lent = 0
         self._failure: psycopg.Error | None = None
         self._waiting: set[asyncio.Timeout] = set()
+        self._searches = asyncio.Semaphore(max(settings.pool_size - SPARE, 1))
         self._pool = AsyncConnectionPool(
             _tuned(dsn),
             connection_class=Connection,
@@ -141,6 +147,19 @@ class Pool:
                 stale -= 1
             else:
                 return db
+
+    @asynccontextmanager
+    async def searching(self) -> AsyncIterator[None]:
+        """Around the use of a connection for a search, of which not all may be at work at once."""
+        try:
+            async with asyncio.timeout(self._settings.acquire_timeout):
+                await self._searches.acquire()
+        except TimeoutError:
+            raise self._starved() from None
+        try:
+            yield
+        finally:
+            self._searches.release()
 
     async def give_back(self, db: Connection) -> None:
         """End what a connection was doing and let others have it; what is closed is replaced."""

@@ -82,13 +82,13 @@ def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> C
         json_text(memory.metadata) if memory.metadata else "{}",
         utc(memory.created_at),
         utc(memory.updated_at),
-        _optional_utc(memory.occurred_at),
-        _optional_utc(memory.expires_at),
+        optional_utc(memory.occurred_at),
+        optional_utc(memory.expires_at),
         memory.superseded_by,
         memory.quality,
         embedding,
         memory.hits,
-        _optional_utc(memory.last_hit_at),
+        optional_utc(memory.last_hit_at),
     )
 
 
@@ -111,12 +111,12 @@ def decode(space: str, columns: Columns) -> Memory:
         {} if metadata == "{}" else json.loads(metadata),
         utc(created_at),
         utc(updated_at),
-        _optional_utc(occurred_at),
-        _optional_utc(expires_at),
+        optional_utc(occurred_at),
+        optional_utc(expires_at),
         superseded_by,
         quality,
         hits,
-        _optional_utc(last_hit_at),
+        optional_utc(last_hit_at),
         embedding,
     )
 
@@ -168,5 +168,5 @@ async def firsts(db: Database, statement: str, **values: object) -> list[Any]:
     return [first for first, *_ in await rows_of(db, statement, **values)]
 
 
-def _optional_utc(moment: datetime | None) -> datetime | None:
+def optional_utc(moment: datetime | None) -> datetime | None:
     return None if moment is None else utc(moment)

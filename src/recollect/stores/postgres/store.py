@@ -18,7 +18,9 @@ from recollect.stores.postgres import (
     graph,
     outbox,
     records,
+    replies,
     text_indexes,
+    tokens,
     usage,
     vectors,
     word_scores,
@@ -38,11 +40,14 @@ from recollect.types import (
     Grant,
     Leg,
     Memory,
+    Migration,
     Page,
     Record,
     Remembered,
+    Reply,
     Scored,
     SpaceStats,
+    Token,
 )
 
 if TYPE_CHECKING:
@@ -94,15 +99,16 @@ class PostgresStore:
             await self.close()
             raise
 
-    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Sequence[str]:
+    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
         """Bring the database to the newest version and index texts by these configurations, or say what that takes."""
         await self._start(create=not dry_run)
         try:
-            steps = await self._connections.migrate(dry_run=dry_run, row_security=row_security)
+            steps, advice = await self._connections.migrate(dry_run=dry_run, row_security=row_security)
             lacking = [name for name in words if name not in text_indexes.BUILT_IN]
             if lacking and not (dry_run and steps):
                 lacking = await self._add_configurations(lacking, dry_run=dry_run)
-            return [*steps, *(f"index all texts under the configuration {name}" for name in lacking)]
+            indexed = (f"index all texts under the configuration {name}" for name in lacking)
+            return Migration((*steps, *indexed), advice)
         finally:
             await self.close()
 
@@ -221,7 +227,9 @@ class PostgresStore:
     # Words
 
     async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
-        return await self._read(space, lambda db, number: words.search(db, number, search, where, limit, self._counts))
+        return await self._search(
+            space, lambda db, number: words.search(db, number, search, where, limit, self._counts)
+        )
 
     # Vectors
 
@@ -234,7 +242,7 @@ class PostgresStore:
                 return VectorHits([])
             return await self._vectors.search(db, number, generation, vector, where, limit, ef_search)
 
-        return await self._read(space, work)
+        return await self._search(space, work)
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
         async def work(db: Database, number: int) -> dict[str, builtins.list[Scored]]:
@@ -264,7 +272,7 @@ class PostgresStore:
     async def walk(
         self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
     ) -> Sequence[Reached]:
-        return await self._read(
+        return await self._search(
             space, lambda db, number: graph.walk(db, number, seeds, where, depth=depth, limit=limit)
         )
 
@@ -338,9 +346,42 @@ class PostgresStore:
     async def granted_to(self, space: str) -> Sequence[Grant]:
         return await self._connections.read(lambda db: grants.granted_to(db, space))
 
+    # Who may call a server, and what it has answered
+
+    async def add_token(self, token: Token, digest: bytes) -> None:
+        await self._connections.write(lambda db: tokens.add(db, token, digest))
+
+    async def token(self, id: str) -> tuple[Token, bytes] | None:
+        return await self._connections.read(lambda db: tokens.find(db, id))
+
+    async def tokens(self) -> Sequence[Token]:
+        return await self._connections.read(tokens.everyone)
+
+    async def revoke_token(self, id: str, now: datetime) -> bool:
+        return await self._connections.write(lambda db: tokens.revoke(db, id, now))
+
+    async def any_token(self) -> bool:
+        return await self._connections.read(tokens.any_there)
+
+    async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
+        async def work(db: Database) -> Reply | None:
+            return await replies.claim(db, await ensure_space(db, space), key, fingerprint, now=now, expires=expires)
+
+        return await self._connections.write(work)
+
+    async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
+        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, expires))
+
+    async def disclaim(self, space: str, key: str) -> None:
+        await self._write(space, lambda db, number: replies.disclaim(db, number, key))
+
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._number(space)
         return await self._connections.read(lambda db: work(db, number), space=number)
+
+    async def _search(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
+        number = await self._number(space)
+        return await self._connections.search(lambda db: work(db, number), space=number)
 
     async def _write(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._number(space)

@@ -46,12 +46,12 @@ def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> C
         json_text(memory.metadata) if memory.metadata else "{}",
         micros(memory.created_at),
         micros(memory.updated_at),
-        _optional_micros(memory.occurred_at),
-        _optional_micros(memory.expires_at),
+        optional_micros(memory.occurred_at),
+        optional_micros(memory.expires_at),
         memory.superseded_by,
         memory.quality,
         memory.hits,
-        _optional_micros(memory.last_hit_at),
+        optional_micros(memory.last_hit_at),
         embedding,
     )
 
@@ -75,12 +75,12 @@ def decode(space: str, columns: Columns) -> Memory:
         {} if metadata == "{}" else json.loads(metadata),
         moment(created_at),
         moment(updated_at),
-        _optional_moment(occurred_at),
-        _optional_moment(expires_at),
+        optional_moment(occurred_at),
+        optional_moment(expires_at),
         superseded_by,
         quality,
         hits,
-        _optional_moment(last_hit_at),
+        optional_moment(last_hit_at),
         embedding,
     )
 
@@ -118,9 +118,9 @@ def as_json(values: Iterable[str] | Iterable[int]) -> str:
     return json.dumps(list(values))
 
 
-def _optional_micros(moment: datetime | None) -> int | None:
+def optional_micros(moment: datetime | None) -> int | None:
     return None if moment is None else micros(moment)
 
 
-def _optional_moment(value: int | None) -> datetime | None:
+def optional_moment(value: int | None) -> datetime | None:
     return None if value is None else moment(value)

@@ -21,7 +21,9 @@ from recollect.stores.sqlite import (
     migrations,
     outbox,
     records,
+    replies,
     text_indexes,
+    tokens,
     usage,
     word_scores,
     words,
@@ -39,11 +41,14 @@ from recollect.types import (
     Grant,
     Leg,
     Memory,
+    Migration,
     Page,
     Record,
     Remembered,
+    Reply,
     Scored,
     SpaceStats,
+    Token,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +90,7 @@ class SqliteStore:
         """Open the file, made with its folder if it is missing; one that is no store is left untouched."""
         await self._connections.open()
 
-    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Sequence[str]:
+    async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
         """What opening the file does, or would do, to bring it to the newest version."""
         if row_security:
             raise ConfigError(f"{self.path} is an SQLite file and can have no row security, which Postgres alone has")
@@ -98,7 +103,7 @@ class SqliteStore:
         if steps and not dry_run:
             await self.open()
             await self.close()
-        return steps
+        return Migration(tuple(steps))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._vectors.close)
@@ -324,6 +329,34 @@ class SqliteStore:
 
     async def granted_to(self, space: str) -> Sequence[Grant]:
         return await self._connections.read(lambda db: grants.granted_to(db, space))
+
+    # Who may call a server, and what it has answered
+
+    async def add_token(self, token: Token, digest: bytes) -> None:
+        await self._connections.write(lambda db: tokens.add(db, token, digest))
+
+    async def token(self, id: str) -> tuple[Token, bytes] | None:
+        return await self._connections.read(lambda db: tokens.find(db, id))
+
+    async def tokens(self) -> Sequence[Token]:
+        return await self._connections.read(tokens.everyone)
+
+    async def revoke_token(self, id: str, now: datetime) -> bool:
+        return await self._connections.write(lambda db: tokens.revoke(db, id, now))
+
+    async def any_token(self) -> bool:
+        return await self._connections.read(tokens.any_there)
+
+    async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
+        return await self._connections.write(
+            lambda db: replies.claim(db, ensure_space(db, space), key, fingerprint, now=now, expires=expires)
+        )
+
+    async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
+        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, expires))
+
+    async def disclaim(self, space: str, key: str) -> None:
+        await self._write(space, lambda db, number: replies.disclaim(db, number, key))
 
     async def _read(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
         return await self._connections.read(lambda db: work(db, space_number(db, space) or NOWHERE))

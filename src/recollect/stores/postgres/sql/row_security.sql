@@ -7,6 +7,7 @@ CREATE POLICY own_space ON {table} USING (space = nullif(current_setting('recoll
 
 -- name: tables
 -- Every table whose rows belong to a space; but not the outbox, which holds ids alone and is read for all spaces at once.
+-- Tokens belong to no space: a server looks one up before it knows which spaces it is for.
 SELECT c.relname
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'space' AND NOT a.attisdropped
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname <> 'outbox'

@@ -171,6 +171,32 @@ CREATE INDEX grants_by_grantee ON grants (grantee);
 -- Under row security only the space itself can change its grants, as its other rows; but others look for theirs in it.
 CREATE POLICY read_by_others ON grants FOR SELECT USING (true);
 
+-- The tokens that servers are called with, each with the SHA-256 of its secret. Not by space, and so without row
+-- security: they are the operators', and a token is looked up before it is known which spaces it is for.
+CREATE TABLE tokens (
+    id         text COLLATE "C" PRIMARY KEY,
+    digest     bytea NOT NULL,
+    name       text NOT NULL,
+    spaces     text[] NOT NULL,                -- an empty one stands for all spaces
+    scope      text NOT NULL CHECK (scope IN ('read', 'write', 'admin')),
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    revoked_at timestamptz
+);
+
+-- What requests with an idempotency key were answered with; no status while one is under way.
+CREATE TABLE replies (
+    space       integer NOT NULL REFERENCES spaces (number),
+    key         text COLLATE "C" NOT NULL,
+    fingerprint text NOT NULL,
+    status      integer,
+    body        bytea NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    PRIMARY KEY (space, key)
+);
+
+CREATE INDEX replies_by_expiry ON replies (space, expires_at);
+
 -- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
 CREATE TABLE indexes (
     name       text PRIMARY KEY,

@@ -2,9 +2,9 @@
 -- would rather read all links of a space along the primary key.
 
 -- name: put_edge
--- A link; the same ends and relation again replace its strength.
-INSERT INTO edges (space, source, target, relation, strength) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET strength = excluded.strength
+-- A link; the same ends and relation again replace its strength. OR REPLACE, because a trigger resolves conflicts as the
+-- statement does that fires it, and those that note changes replace the note that is there.
+INSERT OR REPLACE INTO edges (space, source, target, relation, strength) VALUES (?, ?, ?, ?, ?)
 
 -- name: mark_linked
 -- These rows need no links to their nearest any more.

@@ -179,6 +179,32 @@ CREATE TABLE grants (
 
 CREATE INDEX grants_by_grantee ON grants (grantee);
 
+-- The tokens that servers are called with, each with the SHA-256 of its secret. Not by space: they are the operators',
+-- and a token is looked up before it is known which spaces it is for.
+CREATE TABLE tokens (
+    id         TEXT PRIMARY KEY,
+    digest     BLOB NOT NULL,
+    name       TEXT NOT NULL,
+    spaces     TEXT NOT NULL,                 -- JSON array; an empty one stands for all spaces
+    scope      TEXT NOT NULL CHECK (scope IN ('read', 'write', 'admin')),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- What requests with an idempotency key were answered with; no status while one is under way.
+CREATE TABLE replies (
+    space       INTEGER NOT NULL REFERENCES spaces (number),
+    key         TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    status      INTEGER,
+    body        BLOB NOT NULL,
+    expires_at  INTEGER NOT NULL,
+    PRIMARY KEY (space, key)
+) STRICT;
+
+CREATE INDEX replies_by_expiry ON replies (space, expires_at);
+
 -- External indexes that are told of changes, which leg each of them answers, and who feeds it until when.
 CREATE TABLE indexes (
     name       TEXT PRIMARY KEY,

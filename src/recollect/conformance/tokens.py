@@ -1,0 +1,70 @@
+"""The tokens that servers are called with."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from recollect.conformance.samples import HERE, NOW, record
+from recollect.ports import Store
+from recollect.types import Token
+
+DAY = timedelta(days=1)
+ODD = "a'b\"c,d{}\\e%_;--é"
+FIRST = Token("first", ODD, (HERE, ODD), "write", NOW, NOW + DAY)
+SECOND = Token("second", "", (), "admin", NOW + DAY)
+DIGEST = bytes(range(32))
+
+
+async def spec_a_token_comes_back_as_it_was_given(store: Store) -> None:
+    """To the last character and microsecond, with its digest; a token that is not there does not."""
+    await store.add_token(FIRST, DIGEST)
+    await store.add_token(SECOND, DIGEST[::-1])
+    assert await store.token("first") == (FIRST, DIGEST)
+    assert await store.token("second") == (SECOND, DIGEST[::-1])
+    assert await store.token("FIRST") is None
+    assert await store.token(HERE) is None
+
+
+async def spec_tokens_are_listed_oldest_first(store: Store) -> None:
+    """By the time at which they were made, whatever the order in which they came, and by id at the same time."""
+    assert list(await store.tokens()) == []
+    tokens = [SECOND, replace(FIRST, id="later"), FIRST]
+    for token in tokens:
+        await store.add_token(token, DIGEST)
+    assert list(await store.tokens()) == tokens[::-1]
+
+
+async def spec_a_token_is_revoked_once(store: Store) -> None:
+    """The first time counts; the token stays known, and others are as they were."""
+    for token in (FIRST, SECOND):
+        await store.add_token(token, DIGEST)
+    assert not await store.revoke_token("third", NOW)
+    assert await store.revoke_token("first", NOW)
+    assert not await store.revoke_token("first", NOW + DAY)
+    assert await store.token("first") == (replace(FIRST, revoked_at=NOW), DIGEST)
+    assert await store.token("second") == (SECOND, DIGEST)
+
+
+async def spec_of_many_who_revoke_one_does(store: Store) -> None:
+    """A token that several revoke at the same time is revoked by one of them."""
+    await store.add_token(FIRST, DIGEST)
+    assert sum(await asyncio.gather(*(store.revoke_token("first", NOW) for _ in range(5)))) == 1
+
+
+async def spec_a_store_knows_whether_it_ever_had_a_token(store: Store) -> None:
+    """Also when the last one was revoked."""
+    assert not await store.any_token()
+    await store.add_token(FIRST, DIGEST)
+    assert await store.any_token()
+    await store.revoke_token("first", NOW)
+    assert await store.any_token()
+
+
+async def spec_a_token_does_not_make_a_space(store: Store) -> None:
+    """It may name spaces that are not there yet."""
+    await store.add_token(FIRST, DIGEST)
+    assert list(await store.spaces()) == []
+    await store.add(HERE, [record("a")])
+    assert await store.token("first") == (FIRST, DIGEST)

@@ -1,0 +1,116 @@
+"""Who may call a server: tokens, made, checked and revoked. Of a secret only the SHA-256 is kept; for it is long and
+random, a slow hash would add nothing.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final
+
+from recollect.engine.spans import check_moment
+from recollect.errors import InvalidRequest, NotAllowed
+from recollect.limits import check_choice, check_name, check_names
+from recollect.ports import Keyring
+from recollect.types import SCOPES, Issued, Scope, Token
+
+SPACES: Final = 64
+"""How many spaces a token can be pinned to."""
+ID_BYTES: Final = 8
+SECRET_BYTES: Final = 24
+ID: Final = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}")
+SECRET: Final = re.compile(rf"rc_({ID.pattern})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
+NO_DIGEST: Final = bytes(sha256().digest_size)
+"""What is compared where there is no token, so that this takes as long as where there is one."""
+
+
+class Tokens:
+    """The tokens of a store: `AsyncRecollect.tokens`. Each is read anew for every check: what was revoked, by whichever
+    process, is refused from the next call on.
+    """
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self._required = False
+
+    async def create(
+        self,
+        *,
+        spaces: Sequence[str] = (),
+        scope: Scope = "read",
+        name: str = "",
+        expires: datetime | str | None = None,
+    ) -> Issued:
+        """Make a token for some spaces, or for all of them; the secret is in this answer and nowhere else. It `expires`
+        at a time, or after a span such as 90d, or never.
+        """
+        now = datetime.now(UTC)
+        check_choice("scope", scope, SCOPES)
+        token = Token(
+            secrets.token_hex(ID_BYTES),
+            check_name("name", name) if name != "" else "",
+            check_names("space", spaces, most=SPACES),
+            scope,
+            now,
+            check_expires(expires, now),
+        )
+        secret = f"rc_{token.id}_{secrets.token_hex(SECRET_BYTES)}"
+        await self._keyring.add_token(token, _digest(secret))
+        return Issued(token, secret)
+
+    async def check(self, secret: str) -> Token:
+        """The token that a secret belongs to. Raises NotAllowed where there is none, or none in force; why, is told to
+        those alone who have the right secret.
+        """
+        form = SECRET.fullmatch(secret)
+        found = await self._keyring.token(form[1]) if form else None
+        token, digest = found or (None, NO_DIGEST)
+        right = form is not None and hmac.compare_digest(_digest(secret), digest)
+        if token is None or not right:
+            raise NotAllowed("this is not a token of this store: check it, or ask for another", known=False)
+        if token.revoked_at is not None:
+            raise NotAllowed("this token was revoked: ask for another", known=False)
+        if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+            raise NotAllowed(f"this token expired at {token.expires_at.isoformat()}: ask for another", known=False)
+        return token
+
+    async def list(self, space: str | None = None) -> builtins.list[Token]:
+        """All tokens, or those pinned to a space, oldest first; expired and revoked ones too."""
+        return [token for token in await self._keyring.tokens() if space is None or space in token.spaces]
+
+    async def revoke(self, id: str) -> bool:
+        """End a token, at once and for good; whether there was one that had not been revoked. What is no id is not told
+        in an error, for it may be a secret.
+        """
+        return bool(ID.fullmatch(id)) and await self._keyring.revoke_token(id, datetime.now(UTC))
+
+    async def required(self) -> bool:
+        """Whether a token was ever made, for then a server asks for one, also when all of them were revoked. Remembered
+        once it is so, for it stays so.
+        """
+        self._required = self._required or await self._keyring.any_token()
+        return self._required
+
+
+def check_expires(value: object, now: datetime) -> datetime | None:
+    """When a token ends: a time to come, or a span from now."""
+    try:
+        moment = check_moment("expires", value, lambda span: now + span)
+    except OverflowError:
+        raise InvalidRequest(
+            f"expires is {value!r}, which is after the year 9999: leave it out for a token without an end"
+        ) from None
+    if moment is not None and moment <= now:
+        raise InvalidRequest(
+            f"expires is {moment.isoformat()}, which is past: name a time to come, or a span such as 90d"
+        )
+    return moment
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode()).digest()
