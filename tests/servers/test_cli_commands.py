@@ -198,7 +198,7 @@ def test_doctor_is_content_with_a_good_store(cli: Cli) -> None:
 def test_migrate_has_nothing_to_do(cli: Cli) -> None:
     """A store of this version needs no steps."""
     cli.remember("one")
-    assert cli.json("migrate", "--dry-run") == {"dry_run": True, "steps": []}
+    assert cli.json("migrate", "--dry-run") == {"dry_run": True, "steps": [], "advice": []}
     assert cli("migrate").stdout == "the store is up to date\n"
 
 

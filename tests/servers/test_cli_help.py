@@ -27,6 +27,7 @@ def test_the_commands_are_those_of_the_design() -> None:
             *wanted.split(),
             "grant",
             "revoke",
+            "refuse",
             "grants",
             "score",
             "sync",

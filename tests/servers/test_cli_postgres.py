@@ -76,7 +76,11 @@ def test_migrate_adds_words_and_row_security(cli: Cli, pg_url: str) -> None:
     assert any("german" in step for step in todo)
     assert any("row security" in step for step in todo)
     assert not any("simple" in step for step in todo)
-    assert cli.json("migrate", *wanted, *store)["steps"] == todo
+    done = cli.json("migrate", *wanted, *store)
+    assert done["steps"] == todo
+    (advice,) = done["advice"]
+    assert advice.startswith("connect as another role from now on")
+    assert cli("migrate", *store).stdout.startswith("the store is up to date\nleft to you: connect as another role")
     assert cli.json("migrate", *wanted, *store)["steps"] == []
     result = cli("migrate", "--words", "klingon", *store)
     assert result.exit_code == 1

@@ -9,20 +9,37 @@ from typing import Any
 
 from recollect.types import Hit
 
+PLAIN = frozenset({str, int, float, bool, type(None)})
+"""What is JSON already: most of an answer, so it is looked for first."""
+SHOWN_OF_A_HIT = ("memory", "score", "why", "snippet", "before", "after")
+
 
 def json_ready(value: object) -> Any:
     """Records as objects, times as ISO 8601, sequences as arrays."""
-    if isinstance(value, Hit):
-        shown = ("memory", "score", "why", "snippet", "before", "after")
-        return {name: json_ready(getattr(value, name)) for name in shown}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: json_ready(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return json_ready(value._asdict())
-    if isinstance(value, Mapping):
-        return {str(key): json_ready(item) for key, item in value.items()}
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    names = _known.get(kind)
+    if names is None:
+        names = _known[kind] = _names(kind)
+    if names:
+        return {name: json_ready(getattr(value, name)) for name in names}
     if isinstance(value, list | tuple | set | frozenset):
         return [json_ready(item) for item in value]
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(item) for key, item in value.items()}
     return value
+
+
+_known: dict[type, tuple[str, ...]] = {}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    """What a record of this type is shown by; nothing, if it is no record."""
+    if issubclass(kind, Hit):
+        return SHOWN_OF_A_HIT
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    return tuple(getattr(kind, "_fields", ()))

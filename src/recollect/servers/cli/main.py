@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect.servers.cli import demo, evaluating, indexing, linking, records, searching, sharing, transfer, upkeep
+from recollect.servers.cli import (
+    agents,
+    demo,
+    evaluating,
+    indexing,
+    linking,
+    records,
+    searching,
+    serving,
+    sharing,
+    tokens,
+    transfer,
+    upkeep,
+)
 from recollect.servers.cli.failures import Commands
 
 GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
@@ -22,7 +35,7 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         records.forget,
     ),
     "Links": (linking.link, linking.unlink, linking.neighbors),
-    "Sharing": (sharing.grant, sharing.revoke, sharing.grants),
+    "Sharing": (sharing.grant, sharing.revoke, sharing.refuse, sharing.grants),
     "The whole memory": (
         transfer.import_,
         transfer.export,
@@ -32,9 +45,11 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         upkeep.score,
         upkeep.migrate,
     ),
+    "Servers": (serving.serve, agents.mcp),
     "External indexes": (indexing.sync, indexing.rebuild),
     "How good is it": (searching.recipes, evaluating.eval_),
 }
+TOKENS: tuple[Callable[..., Any], ...] = (tokens.create, tokens.list_, tokens.revoke)
 
 app = typer.Typer(
     name="recollect",
@@ -49,6 +64,11 @@ app = typer.Typer(
 for group, functions in GROUPS.items():
     for function in functions:
         app.command(function.__name__.strip("_"), rich_help_panel=group)(function)
+
+token = typer.Typer(callback=tokens.token, invoke_without_command=True)
+for function in TOKENS:
+    token.command(function.__name__.strip("_"))(function)
+app.add_typer(token, name="token", rich_help_panel="Servers")
 
 
 def _print_version(wanted: bool) -> None:

@@ -72,6 +72,13 @@ Kinds: TypeAlias = Annotated[
 Namespaces: TypeAlias = Annotated[
     list[str] | None, _narrowed("--namespace", metavar="NAME", help="Only in this namespace; repeatable.")
 ]
+Shared: TypeAlias = Annotated[
+    list[str] | None,
+    _narrowed(
+        "--shared", metavar="SPACE/NAMESPACE", help="Only in this namespace that another space shares; repeatable."
+    ),
+]
+NothingShared: TypeAlias = Annotated[bool, _narrowed("--no-shared", help="Without what other spaces share.")]
 WantedTags: TypeAlias = Annotated[
     list[str] | None, _narrowed("--tag", metavar="TAG", help="Only with this tag; repeated: with all of them.")
 ]
@@ -125,6 +132,17 @@ def metadata_of(text: str | None) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise typer.BadParameter(f"{text!r:.60} is not a JSON object.", param_hint="--metadata")
     return value
+
+
+def shared_of(names: list[str] | None, *, none: bool) -> list[tuple[str, str]] | None:
+    """`["team/notes"]` -> `[("team", "notes")]`; an empty list for none at all."""
+    if none and names:
+        raise typer.BadParameter("--shared and --no-shared exclude each other.", param_hint="--no-shared")
+    pairs = [(space, namespace) for space, _, namespace in (name.partition("/") for name in names or ())]
+    for name, pair in zip(names or (), pairs, strict=True):
+        if not all(pair):
+            raise typer.BadParameter(f"{name!r} is not SPACE/NAMESPACE, e.g. team/notes.", param_hint="--shared")
+    return pairs if pairs or none else None
 
 
 def weights_of(pairs: list[str] | None) -> dict[str, float] | None:

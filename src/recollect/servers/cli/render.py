@@ -18,6 +18,7 @@ from recollect.types import (
     Hit,
     LaneReport,
     Memory,
+    Migration,
     Neighbor,
     Page,
     Recall,
@@ -274,10 +275,11 @@ def sync(indexes: Mapping[str, Mapping[str, Any]]) -> RenderableType:
     return Text("\n".join(f"{name}: told {one['told']:,}, {one['waiting']:,} left" for name, one in indexes.items()))
 
 
-def migration(steps: Sequence[str], *, dry_run: bool) -> RenderableType:
-    if not steps:
-        return Text("the store is up to date")
-    return Text("\n".join(f"{'to do' if dry_run else 'done'}: {visible(step)}" for step in steps))
+def migration(outcome: Migration, *, dry_run: bool) -> RenderableType:
+    """The steps, and what is left to others."""
+    lines = [f"{'to do' if dry_run else 'done'}: {visible(step)}" for step in outcome.steps]
+    lines = lines or ["the store is up to date"]
+    return Text("\n".join([*lines, *(f"left to you: {visible(word)}" for word in outcome.advice)]))
 
 
 def imported(outcome: Imported) -> RenderableType:
@@ -307,6 +309,7 @@ def copy_differences(outcome: Copied) -> RenderableType:
     for space in outcome.spaces:
         kinds = {"missing in TO": space.missing, "only in TO": space.extra, "different": space.different}
         lines += [f"space {space.space}: {some_ids(some)} {kind}" for kind, some in kinds.items() if some.count]
+        lines += [f"space {space.space}: {what} different" for what in space.beside]
     lines.append("something was written meanwhile, or TO held memories of its own: copy to a store that is new")
     return Text("\n".join(map(one_line, lines)), style=WARNING)
 

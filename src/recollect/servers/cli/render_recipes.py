@@ -43,6 +43,8 @@ def lane_settings(lane: Lane) -> str:
         parts.append("with thread neighbours")
     if lane.ef_search:
         parts.append(f"ef_search {lane.ef_search}")
+    if lane.lowest > -1:
+        parts.append(f"scores from {lane.lowest:g}")
     if lane.every_namespace:
         parts.append("every namespace")
     return ", ".join(parts)

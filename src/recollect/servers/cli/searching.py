@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recollect.servers.cli import options as opt
-from recollect.servers.cli.options import given, open_store, recipe_names, weights_of
+from recollect.servers.cli.options import given, open_store, recipe_names, shared_of, weights_of
 from recollect.servers.cli.output import show
 
 
@@ -36,6 +36,8 @@ def recall(
     ] = None,
     kind: opt.Kinds = None,
     namespace: opt.Namespaces = None,
+    shared: opt.Shared = None,
+    no_shared: opt.NothingShared = False,
     tag: opt.WantedTags = None,
     source: opt.SourcePrefix = "",
     thread: opt.InThread = None,
@@ -61,6 +63,7 @@ def recall(
         expect=expect,
         kinds=kind,
         namespaces=namespace,
+        shared=shared_of(shared, none=no_shared),
         tags=tag,
         source_prefix=source,
         thread=thread,

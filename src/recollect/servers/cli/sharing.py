@@ -1,4 +1,4 @@
-"""Commands on what spaces let each other see: grant, revoke, grants."""
+"""Commands on what spaces let each other see: grant, revoke, refuse, grants."""
 
 from __future__ import annotations
 
@@ -49,6 +49,24 @@ def revoke(
         raise NotFound(f"space {space!r} has not granted namespace {namespace!r} to space {from_!r}; see `grants`")
     document = {"space": space, "namespace": namespace, "to": from_}
     show(document, lambda _: one_line(f"{from_} no longer sees {namespace} of {space}"), as_json=as_json)
+
+
+def refuse(
+    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the other space.")],
+    granted_by: Other,
+    space: opt.SpaceName = "default",
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """End what another space has granted to this one; it is no longer searched."""
+    from recollect.servers.cli.render import one_line
+
+    with open_store(store) as r:
+        ended = r.space(space).refuse(granted_by, namespace)
+    if not ended:
+        raise NotFound(f"space {granted_by!r} has not granted namespace {namespace!r} to space {space!r}; see `grants`")
+    document = {"space": granted_by, "namespace": namespace, "to": space}
+    show(document, lambda _: one_line(f"{space} no longer sees {namespace} of {granted_by}"), as_json=as_json)
 
 
 def grants(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:

@@ -42,8 +42,9 @@ def migrate(
     from recollect.servers.cli import render
     from recollect.sync import Recollect
 
-    steps = Recollect.migrate(store, dry_run=dry_run, row_security=row_security, words=words or ())
-    show({"dry_run": dry_run, "steps": steps}, lambda _: render.migration(steps, dry_run=dry_run), as_json=as_json)
+    outcome = Recollect.migrate(store, dry_run=dry_run, row_security=row_security, words=words or ())
+    document = {"dry_run": dry_run, **outcome._asdict()}
+    show(document, lambda _: render.migration(outcome, dry_run=dry_run), as_json=as_json)
 
 
 def stats(

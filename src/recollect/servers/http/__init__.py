@@ -1,1 +1,1 @@
-"""The HTTP API: parse, call the client, render."""
+"""The HTTP door: `/v1` as JSON, health and metrics. Parse, call the client, render."""

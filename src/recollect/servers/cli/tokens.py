@@ -1,0 +1,72 @@
+"""Commands on who may call a server: token create, token list, token revoke."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from recollect.errors import NotFound
+from recollect.servers.cli import options as opt
+from recollect.servers.cli.options import open_store
+from recollect.servers.cli.output import console, print_json, show
+
+Scope = Annotated[
+    Literal["read", "write", "admin"],
+    typer.Option(metavar="read|write|admin", help="What it allows; each allows what is before it, too."),
+]
+TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `token list` shows it.")]
+
+
+def token(context: typer.Context) -> None:
+    """Make, list and revoke the tokens that servers are called with."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def create(
+    space: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A space that it is for; repeatable.")] = None,
+    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="For all spaces, those to come too.")] = False,
+    scope: Scope = "read",
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When it ends: 90d, 12h, or a time.", show_default="never")
+    ] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What it is for.", show_default=False)] = "",
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Make a token and show its secret, this once: only a hash of it is kept."""
+    from recollect.servers.cli.render_tokens import issued
+
+    if bool(space) == all_spaces:
+        raise typer.BadParameter("name spaces by --space, or give --all-spaces, and not both.", param_hint="--space")
+    with open_store(store, create=True) as r:
+        made = r.tokens.create(spaces=space or (), scope=scope, name=name, expires=expires)
+    if as_json:
+        print_json(made)
+    else:
+        console().print(issued(made), soft_wrap=True)  # a secret that was broken into two lines could not be copied
+
+
+def list_(
+    space: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those for this space.", show_default="all of them")
+    ] = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """List the tokens, those that have ended too; never their secrets."""
+    from recollect.servers.cli.render_tokens import listed
+
+    with open_store(store) as r:
+        known = r.tokens.list(space)
+    show(known, listed, as_json=as_json)
+
+
+def revoke(id: TokenId, store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """End a token; servers refuse it from its next call on."""
+    with open_store(store) as r:
+        revoked = r.tokens.revoke(id)
+    if not revoked:  # what was given is not repeated: it may be a secret
+        raise NotFound("there is no token of this id that was not revoked already; see `recollect token list`")
+    show({"id": id}, lambda _: f"token {id} is revoked", as_json=as_json)

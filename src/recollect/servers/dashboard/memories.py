@@ -1,0 +1,64 @@
+"""*Memories*: browse and filter them, open one, and walk from it to its neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from recollect.client import AsyncSpace
+from recollect.errors import InvalidRequest
+from recollect.servers.dashboard.graph import Drawing, draw
+from recollect.servers.dashboard.history import history
+from recollect.servers.dashboard.shell import Visit
+from recollect.types import Memory
+
+PAGE = 25
+AROUND = 8
+"""How many neighbours a memory is drawn with, and how many more each of these brings along."""
+BEYOND = 3
+NARROWING = {"kind": "kinds", "namespace": "namespaces", "tag": "tags"}
+"""The fields of the form that hold one of many, and what the library calls the many."""
+
+
+async def browse(visit: Visit) -> Response:
+    """Memories in the order in which they came, a page at a time."""
+    where = await visit.where()
+    space = visit.client.space(where.space)
+    chosen, after = asked_filter(visit), visit.asked("after")
+    held = await space.stats()
+    page = await space.list(limit=PAGE, after=after or None, **options(chosen))
+    return visit.page("memories.html", where=where, held=held, page=page, after=after, chosen=chosen)
+
+
+def asked_filter(visit: Visit) -> dict[str, str]:
+    """The fields of the filter, as they were asked for."""
+    names = (*NARROWING, "source", "thread", "since", "until", "superseded")
+    return {name: visit.asked(name) for name in names}
+
+
+def options(chosen: dict[str, str]) -> Any:
+    """The filter as keywords of `list`; fields that are empty do not narrow."""
+    narrowed: dict[str, object] = {many: [chosen[one]] for one, many in NARROWING.items() if chosen[one]}
+    narrowed |= {name: chosen[name] for name in ("thread", "since", "until") if chosen[name]}
+    return narrowed | {"source_prefix": chosen["source"], "include_superseded": bool(chosen["superseded"])}
+
+
+async def one(visit: Visit) -> Response:
+    """A memory: its fields, its history, and what is around it."""
+    where = await visit.where()
+    id = visit.asked("id")
+    if not id:
+        raise InvalidRequest("no memory was named: open one from the list of memories")
+    space = visit.client.space(where.space)
+    memory = await space.get(id)
+    drawing = await surroundings(space, memory)
+    return visit.page("memory.html", where=where, memory=memory, history=await history(space, memory), drawing=drawing)
+
+
+async def surroundings(space: AsyncSpace, memory: Memory) -> Drawing:
+    """The strongest neighbours of a memory, and the strongest of each of these."""
+    around = await space.neighbors(memory.id, limit=AROUND)
+    reached = await asyncio.gather(*(space.neighbors(one.memory.id, limit=BEYOND) for one in around))
+    return draw(memory, around, {one.memory.id: further for one, further in zip(around, reached, strict=True)})

@@ -1,0 +1,58 @@
+"""Signing in and out: a token in a cookie, for people who cannot send a header. And how the pages are to look."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from recollect.errors import InvalidRequest, NotAllowed
+from recollect.servers.dashboard.shell import THEME_COOKIE, THEMES, TOKEN_COOKIE, Visit, go, local
+from recollect.types import Token
+
+YEAR = 365 * 24 * 3600
+
+
+async def show(visit: Visit) -> Response:
+    """The form; nobody needs to be signed in to see it."""
+    needed = await visit.client.tokens.required()
+    return visit.page("login.html", next=local(visit.asked("next")), needed=needed, error="")
+
+
+async def sign_in(visit: Visit) -> Response:
+    """A right token goes into a cookie; a wrong one is answered with 401."""
+    form = await visit.form()
+    next = local(form.get("next", ["/"])[0])
+    secret = form.get("token", [""])[0].strip()
+    try:
+        token = await visit.client.tokens.check(secret)
+    except NotAllowed as error:
+        return visit.page("login.html", 401, next=next, needed=True, error=str(error))
+    response = go(next)
+    visit.keep(response, TOKEN_COOKIE, secret, seconds_left(token))
+    return response
+
+
+async def sign_out(visit: Visit) -> Response:
+    """The cookie is gone; the token itself stays good."""
+    response = go("/login")
+    visit.keep(response, TOKEN_COOKIE, "", seconds=0)
+    return response
+
+
+async def choose_theme(visit: Visit) -> Response:
+    """Light, dark, or as the system says; kept in a cookie, so that it works without scripts."""
+    form = await visit.form()
+    theme = form.get("theme", [""])[0]
+    if theme not in THEMES:
+        raise InvalidRequest(f"the theme is {theme!r:.80}, and must be one of: {', '.join(THEMES)}")
+    response = go(local(form.get("back", ["/"])[0]))
+    visit.keep(response, THEME_COOKIE, theme, YEAR)
+    return response
+
+
+def seconds_left(token: Token) -> int | None:
+    """How long a cookie is to live: as long as its token; else until the browser is closed."""
+    if token.expires_at is None:
+        return None
+    return max(int((token.expires_at - datetime.now(UTC)).total_seconds()), 0)

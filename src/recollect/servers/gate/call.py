@@ -1,0 +1,63 @@
+"""One call as the gate sees it, before anything is done about it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from recollect.servers.gate.credentials import Credentials, credentials
+
+STREAMED = re.compile(rb"/v1/spaces/[^/]+/import")
+"""Whose body may have any length, for it is not held."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request's first line, headers and origin."""
+
+    scope: Scope
+
+    @cached_property
+    def headers(self) -> Headers:
+        return Headers(scope=self.scope)
+
+    @cached_property
+    def credentials(self) -> Credentials | None:
+        return credentials(self.headers)
+
+    @property
+    def method(self) -> str:
+        return str(self.scope["method"])
+
+    @property
+    def path(self) -> str:
+        return str(self.scope["path"])
+
+    @property
+    def address(self) -> str:
+        """Where it comes from, or "" where that is not known."""
+        return str(self.scope["client"][0]) if self.scope.get("client") else ""
+
+    @property
+    def streamed(self) -> bool:
+        return self.method == "POST" and STREAMED.fullmatch(self.scope.get("raw_path") or b"") is not None
+
+    @property
+    def declared(self) -> int:
+        """The size of its body, as far as it says."""
+        said = self.headers.get("content-length", "")
+        return int(said) if said.isdecimal() else 0
+
+    @property
+    def target(self) -> str:
+        """The path and the query, to come back to."""
+        query = self.scope.get("query_string", b"").decode("latin-1")
+        return f"{self.path}?{query}" if query else self.path
+
+    def __str__(self) -> str:
+        """For log lines: without the query, which may hold anything."""
+        return f"{self.method} {self.path}"

@@ -1,0 +1,88 @@
+"""Who calls, and how often: a request's secret to its token, and what is refused on the way."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from hashlib import sha256
+from http import HTTPStatus
+from math import ceil
+
+from recollect.engine.tokens import Tokens
+from recollect.errors import NotAllowed
+from recollect.servers.gate.audit import Watched
+from recollect.servers.gate.call import Call
+from recollect.servers.gate.origins import check_host, is_loopback
+from recollect.servers.gate.rates import Rates
+from recollect.servers.problems import Problem, problem
+
+GUESSES_PER_MINUTE = 60
+"""Wrong tokens that an address may show; ten of them at once."""
+PROVEN = 10_000
+
+
+class Refused(Exception):
+    """A call that is not even looked at."""
+
+    def __init__(self, problem: Problem, who: str = "unknown") -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+        self.who = who
+
+
+class Callers:
+    """Knows callers by their tokens, and asks the store for each call anew: what is revoked is refused at once."""
+
+    def __init__(self, tokens: Tokens, rate: float) -> None:
+        self._tokens = tokens
+        self._rates = Rates(rate)
+        self._guesses = Rates(GUESSES_PER_MINUTE)
+        self._proven: OrderedDict[bytes, None] = OrderedDict()
+        """Digests of secrets that were right once, so that one who guesses keeps no other from an address they share.
+        It does not make them right now.
+        """
+
+    async def identify(self, call: Call) -> Watched:
+        """Whose call it is. Raises NotAllowed and Refused."""
+        shown = call.credentials
+        if shown is None or (shown.by_cookie and not await self._tokens.required()):  # of another server, perhaps
+            return await self._neighbour(call)
+        digest = sha256(shown.secret.encode("utf-8", "surrogateescape")).digest()
+        if digest not in self._proven:
+            self.check_guesses(call)
+        try:
+            token = await self._tokens.check(shown.secret)
+        except NotAllowed:
+            self._guesses.take(call.address)
+            self._proven.pop(digest, None)
+            raise
+        self._remember(digest)
+        if wait := self._rates.take(token.id):
+            raise Refused(too_often("this token was used too often", wait), token.id)
+        return Watched(token)
+
+    def check_guesses(self, call: Call) -> None:
+        """Raises Refused for an address that has shown too many wrong tokens."""
+        if wait := self._guesses.wait(call.address):
+            raise Refused(too_often("too many wrong tokens came from this address", wait))
+
+    def guessed(self, call: Call) -> None:
+        """A wrong token was shown to the dashboard."""
+        self._guesses.take(call.address)
+
+    async def _neighbour(self, call: Call) -> Watched:
+        """Somebody on this machine, as long as there are no tokens."""
+        if await self._tokens.required() or not is_loopback(call.address):
+            raise NotAllowed("this server asks for a token: send it as `Authorization: Bearer rc_…`", known=False)
+        check_host(call.headers)
+        return Watched()
+
+    def _remember(self, digest: bytes) -> None:
+        self._proven[digest] = None
+        self._proven.move_to_end(digest)
+        if len(self._proven) > PROVEN:
+            self._proven.popitem(last=False)
+
+
+def too_often(what: str, wait: float) -> Problem:
+    seconds = max(ceil(wait), 1)
+    return problem(HTTPStatus.TOO_MANY_REQUESTS, f"{what}: try again in {seconds} s", Retry_After=str(seconds))

@@ -1,0 +1,125 @@
+"""The gate: what every request to a server passes, whichever door it is for.
+
+It finds out who calls and says so in `scope["state"]["caller"]`; looks at Host and Origin; bounds how often one calls,
+how large a body is and how long one waits for it; notes what is refused or administered; and turns what nobody foresaw
+into an answer and one entry in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recollect.engine.tokens import Tokens
+from recollect.errors import NotAllowed, RecollectError
+from recollect.servers.gate.audit import Audit, Watched, without_secrets
+from recollect.servers.gate.call import Call
+from recollect.servers.gate.callers import Callers, Refused
+from recollect.servers.gate.exchange import PATIENCE, ClientGone, Exchange, too_large
+from recollect.servers.gate.origins import SAFE_METHODS, check_origin
+from recollect.servers.problems import Problem, bug, problem_of
+
+LOGGER = logging.getLogger("recollect.gate")
+HEALTH = ("/health/live", "/health/ready")
+LOGIN = "/login"
+ENTRANCE = (LOGIN, "/logout", "/theme")
+"""Pages for those who are not known yet."""
+STATIC = "/static/"
+ROUTINE = ("/metrics",)
+"""Administrators' paths that a machine asks for every few seconds: not worth a line each time."""
+UNAUTHORIZED = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a server takes: bytes of a body, calls a minute by one token (0: any number), seconds without a byte."""
+
+    body: int = 8 * 1024 * 1024
+    rate: float = 6000
+    patience: float = PATIENCE
+
+
+class Gate:
+    """The ASGI application in front of all others. `pages` are paths that people look at: who is not known there is
+    sent to sign in.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, pages: Collection[str] = ()) -> None:
+        self._app = app
+        self._callers = Callers(tokens, limits.rate)
+        self._limits = limits
+        self._pages = frozenset(pages)
+        self._audit = Audit()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "http":
+            call = Call(scope)
+            most = None if call.streamed else self._limits.body
+            await self._pass(call, Exchange(receive, send, most=most, patience=self._limits.patience))
+        else:
+            await self._app(scope, receive, send)
+
+    async def _pass(self, call: Call, exchange: Exchange) -> None:
+        caller: Watched | None = None
+        try:
+            caller = await self._admit(call)
+            call.scope.setdefault("state", {})["caller"] = caller
+            if not call.streamed and call.declared > self._limits.body:
+                await exchange.refuse(too_large(self._limits.body))
+            else:
+                await self._app(call.scope, exchange.receive, exchange.send)
+        except Refused as refused:
+            await self._repel(call, exchange, refused.problem, refused.who)
+        except NotAllowed as error:
+            await self._repel(call, exchange, problem_of(error))
+        except RecollectError as error:
+            await exchange.refuse(problem_of(error))
+        except (ClientDisconnect, ClientGone):
+            LOGGER.debug("%s: the client has left", without_secrets(str(call)))
+        except Exception:
+            LOGGER.exception("%s failed", without_secrets(str(call)))
+            await exchange.refuse(bug())
+        self._note(call, caller, exchange.status)
+
+    async def _admit(self, call: Call) -> Watched | None:
+        """Who calls; nobody, on a path that is open to everybody."""
+        shown = call.credentials
+        check_origin(call.headers, call.method, by_cookie=shown is not None and shown.by_cookie)
+        if call.path in HEALTH or call.path.startswith(STATIC):
+            return None
+        if call.path not in ENTRANCE:
+            return await self._callers.identify(call)
+        if call.method not in SAFE_METHODS:
+            self._callers.check_guesses(call)
+        try:
+            return await self._callers.identify(call)
+        except NotAllowed:
+            return None
+
+    async def _repel(self, call: Call, exchange: Exchange, refusal: Problem, who: str = "unknown") -> None:
+        if refusal.status == UNAUTHORIZED and call.path in self._pages:
+            await exchange.redirect(f"{LOGIN}?next={quote(call.target, safe='')}")
+            return
+        await exchange.refuse(refusal)
+        self._audit.repelled(who, call.address, str(call), refusal.status, refusal.detail)
+
+    def _note(self, call: Call, caller: Watched | None, status: int) -> None:
+        """After the call: what was asked of its caller's rights, whatever door asked."""
+        if caller is None:
+            if call.path == LOGIN and status == UNAUTHORIZED:
+                self._callers.guessed(call)
+                self._audit.repelled("unknown", call.address, str(call), status, "a wrong token was shown")
+            return
+        asked = caller.asked
+        changes = call.method not in SAFE_METHODS
+        if asked.refused:
+            self._audit.refused(caller.name, call.address, str(call), status, asked.refused)
+        elif (asked.administers or (asked.may_administer and changes)) and call.path not in ROUTINE:
+            self._audit.administered(caller.name, call.address, str(call), status)

@@ -1,0 +1,80 @@
+"""Routes for those who watch a server: is it alive, is it ready, how is it doing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from recollect.client import AsyncRecollect
+from recollect.engine.doctor import Diagnosis
+from recollect.servers.http import answers
+from recollect.servers.http.access import Calling
+from recollect.servers.http.bodies import Status
+from recollect.servers.http.metrics import CONTENT_TYPE, Meters
+from recollect.servers.http.openapi import ok
+from recollect.servers.http.rendering import HEADERS, answer
+
+LOOK_SECONDS = 1.0
+"""How old an answer about the engines may be: whoever asks often, and anybody may, costs them nothing more."""
+STORE = "store"
+
+
+class Looking:
+    """Looks at the engines, for however many ask at once."""
+
+    def __init__(self, client: AsyncRecollect) -> None:
+        self._client = client
+        self._one = asyncio.Lock()
+        self._seen: Diagnosis | None = None
+        self._seen_at = 0.0
+
+    async def look(self) -> Diagnosis:
+        async with self._one:
+            if self._seen is None or time.monotonic() - self._seen_at > LOOK_SECONDS:
+                self._seen = await self._client.ready()
+                self._seen_at = time.monotonic()
+            return self._seen
+
+
+def watching(client: AsyncRecollect) -> APIRouter:
+    """The routes, for a client whose recalls are counted from now on."""
+    router = APIRouter(tags=["health"])
+    looking, meters = Looking(client), Meters(client)
+
+    @router.get("/health/live", summary="Is the process there?", responses=ok(answers.Alive, "It is."))
+    async def live() -> Response:
+        return answer({"status": "alive"})
+
+    @router.get(
+        "/health/ready",
+        summary="Does each engine answer?",
+        responses={
+            **ok(answers.Readiness, "Recalls are answered, perhaps without some lane."),
+            503: {"model": answers.Readiness, "description": "The store is down."},
+        },
+    )
+    async def ready() -> Response:
+        seen = await looking.look()
+        state = status_of(seen)
+        return answer({"status": state, "checks": seen.checks}, 503 if state == "down" else 200)
+
+    @router.get(
+        "/metrics",
+        summary="For Prometheus",
+        responses={200: {"description": "Metrics in text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    async def metrics(caller: Calling) -> Response:
+        """For who administers all spaces."""
+        caller.must("admin")
+        return Response(await meters.exposition(), headers=HEADERS, media_type=CONTENT_TYPE)
+
+    return router
+
+
+def status_of(seen: Diagnosis) -> Status:
+    if any(check.name == STORE and not check.ok for check in seen.checks):
+        return "down"
+    return "ready" if seen.ok else "degraded"

@@ -1,0 +1,69 @@
+"""Routes on memories: remember, list, get, update, forget, supersede."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from recollect.errors import NotFound
+from recollect.servers.http import answers
+from recollect.servers.http.access import Id, Reading, Writing
+from recollect.servers.http.bodies import Changes, Listing, OneOrMany, Supersession
+from recollect.servers.http.once import writes
+from recollect.servers.http.openapi import ok
+from recollect.servers.http.rendering import answer
+from recollect.types import Draft
+
+reads = APIRouter(tags=["memories"])
+changes = writes(tags=["memories"])
+
+COPY_OR_MANY = {"model": answers.Remembered | answers.Ingested, "description": "An exact copy was there; or many."}
+
+
+@changes.post(
+    "/memories",
+    summary="Remember one text, or many",
+    status_code=201,
+    responses={**ok(answers.Remembered, "The memory, new.", 201), 200: COPY_OR_MANY},
+)
+async def remember(space: Writing, body: OneOrMany) -> Response:
+    """An exact copy is not stored twice. Of a list, memories are stored in batches: when one is refused, those before
+    it may be there already, and sending the list again makes no copies.
+    """
+    if isinstance(body, list):
+        return answer(await space.remember_many(Draft(**one.given()) for one in body))
+    fields = body.given()
+    remembered = await space.remember(fields.pop("text"), **fields)
+    return answer(remembered, 201 if remembered.created else 200)
+
+
+@reads.get("/memories", summary="List memories, oldest first", responses=ok(answers.Page, "A page of them."))
+async def list_(space: Reading, query: Annotated[Listing, Query()]) -> Response:
+    return answer(await space.list(**query.given()))
+
+
+@reads.get("/memories/{id:name}", summary="Get one memory", responses=ok(answers.Memory, "The memory."))
+async def get(space: Reading, id: Id) -> Response:
+    return answer(await space.get(id))
+
+
+@changes.patch("/memories/{id:name}", summary="Change some fields", responses=ok(answers.Memory, "As it is now."))
+async def update(space: Writing, id: Id, body: Changes) -> Response:
+    return answer(await space.update(id, **body.given()))
+
+
+@changes.delete("/memories/{id:name}", summary="Delete it for good", responses=ok(answers.Forgotten, "It is gone."))
+async def forget(space: Writing, id: Id) -> Response:
+    forgotten = await space.forget(id)
+    if not forgotten:
+        raise NotFound(f"space {space.name!r} holds no memory {id!r}")
+    return answer({"forgotten": forgotten})
+
+
+@changes.post("/supersede", summary="Replace a memory", responses=ok(answers.Memory, "The memory that holds now."))
+async def supersede(space: Writing, body: Supersession) -> Response:
+    """The old one is kept, and no longer recalled."""
+    fields = body.given()
+    return answer(await space.supersede(fields.pop("old"), **fields))

@@ -1,0 +1,53 @@
+"""The OpenAPI document: what FastAPI derives from the routes, and beside it who may call and every way to fail."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from recollect.servers.http import answers
+from recollect.servers.problems import MEDIA_TYPE
+
+PROBLEM = "#/components/schemas/Problem"
+FAILURES = {
+    HTTPStatus.BAD_REQUEST: "The body cannot be read.",
+    HTTPStatus.UNAUTHORIZED: "No token, or one that is wrong, expired or revoked.",
+    HTTPStatus.FORBIDDEN: "The token does not allow this here; or the Host or Origin header is another's.",
+    HTTPStatus.NOT_FOUND: "There is no such thing here.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "The path does not take this method.",
+    HTTPStatus.REQUEST_TIMEOUT: "The request did not come to its end.",
+    HTTPStatus.CONFLICT: "Another request with this key is under way; or the store's vectors are of another model.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The request cannot be carried out as it stands; nothing was changed.",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too often; `Retry-After` says when again.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "A fault of the server.",
+    HTTPStatus.BAD_GATEWAY: "The embedding provider failed.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "An engine cannot be reached, or every lane of a recall failed.",
+}
+
+
+def ok(model: Any, description: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """What a route answers when all goes well; nothing is checked against it on the way out."""
+    return {status: {"model": model, "description": description}}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The document of an application."""
+    made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    problem = answers.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    problem.pop("$defs", None)
+    made["components"]["schemas"]["Problem"] = problem
+    made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    failures = {str(int(status)): _failure(text) for status, text in FAILURES.items()}
+    for path, operations in made["paths"].items():
+        for operation in operations.values():
+            operation["responses"] = {**failures, **operation["responses"]}
+            operation["security"] = [{}] if path.startswith("/health") else [{"token": []}, {}]
+    return made
+
+
+def _failure(text: str) -> dict[str, Any]:
+    return {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": PROBLEM}}}}

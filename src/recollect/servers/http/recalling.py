@@ -1,0 +1,30 @@
+"""Routes that search: recall, and recipes, the ways to do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from recollect.recipes import RECIPES
+from recollect.servers.http import answers
+from recollect.servers.http.access import Calling, Reading
+from recollect.servers.http.bodies import Question
+from recollect.servers.http.openapi import ok
+from recollect.servers.http.rendering import answer
+
+in_space = APIRouter(tags=["recall"])
+everywhere = APIRouter(tags=["recall"])
+
+
+@in_space.post("/recall", summary="Ask", responses=ok(answers.Recall, "The hits, best first, each with its reasons."))
+async def recall(space: Reading, body: Question) -> Response:
+    """Memories by meaning, words and links. `degraded` says that a lane did not answer, and `lanes` which and why."""
+    options = body.given()
+    return answer(await space.recall(options.pop("query"), **options))
+
+
+@everywhere.get("/recipes", summary="The recipes", responses=ok(list[dict[str, Any]], "Each with all its settings."))
+async def recipes(caller: Calling) -> Response:  # noqa: ARG001 - whoever is known may ask
+    return answer(list(RECIPES.values()))

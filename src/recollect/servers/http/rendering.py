@@ -1,0 +1,23 @@
+"""Answers: the library's values as JSON, the same as by every other door."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.responses import Response
+
+from recollect.servers.documents import json_ready
+from recollect.servers.problems import MEDIA_TYPE, Problem
+
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """A value as a JSON document."""
+    body = json.dumps(json_ready(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(body.encode(), status, HEADERS, "application/json")
+
+
+def refusal(problem: Problem) -> Response:
+    """What went wrong, as a problem document."""
+    return Response(problem.body, problem.status, {**HEADERS, **problem.headers}, MEDIA_TYPE)

@@ -1,0 +1,63 @@
+"""Routes on spaces as a whole: which there are, what they hold, how they are used, what they share."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from recollect.servers.http import answers
+from recollect.servers.http.access import Administering, Calling, Client, Reading
+from recollect.servers.http.bodies import NewGrant
+from recollect.servers.http.openapi import ok
+from recollect.servers.http.rendering import answer
+
+in_space = APIRouter(tags=["spaces"])
+everywhere = APIRouter(tags=["spaces"])
+
+
+@everywhere.get("/spaces", summary="The spaces you may see", responses=ok(list[str], "Their names."))
+async def spaces(client: Client, caller: Calling) -> Response:
+    """A token's own; or, to one for all spaces, those that hold something."""
+    pinned = caller.token.spaces if caller.token else ()
+    return answer(sorted(pinned) or await client.spaces())
+
+
+@in_space.get("/stats", summary="What a space holds", responses=ok(answers.SpaceStats, "Counts."))
+async def stats(space: Reading) -> Response:
+    return answer(await space.stats())
+
+
+@in_space.get("/usage", summary="How a space is used", responses=ok(answers.SpaceUsage, "Together, and by hours."))
+async def usage(space: Reading, since: str | None = "7d") -> Response:
+    """Recalls, and what each leg did for them, since a time or over a span such as 36h, 7d or 4w."""
+    return answer(await space.usage(since))
+
+
+@in_space.post("/score", summary="Give every memory its quality", responses=ok(answers.Rated, "How many changed."))
+async def score(space: Administering) -> Response:
+    """By how often and how recently it was recalled. Run it now and then."""
+    return answer(await space.score())
+
+
+@in_space.get("/grants", summary="What is shared", responses=ok(list[answers.Grant], "With others, and by them."))
+async def grants(space: Administering) -> Response:
+    return answer(await space.grants())
+
+
+@in_space.post("/grants", summary="Share a namespace", responses=ok(answers.Grant, "The grant."))
+async def grant(space: Administering, body: NewGrant) -> Response:
+    """Let another space see a namespace of this one, or also change it, until that is revoked."""
+    return answer(await space.grant(body.namespace, body.to, body.access))
+
+
+@in_space.delete("/grants", summary="Share it no longer", responses=ok(answers.Revoked, "Whether it was shared."))
+async def revoke(space: Administering, namespace: str, to: str) -> Response:
+    """It ends with the other space's next call."""
+    return answer({"revoked": await space.revoke(namespace, to)})
+
+
+@everywhere.post("/sync", summary="Tell external indexes now", responses=ok(dict[str, int], "How much each was told."))
+async def sync(client: Client, caller: Calling) -> Response:
+    """What they have still to be told is otherwise told in the background. For who administers all spaces."""
+    caller.must("admin")
+    return answer(await client.sync())

@@ -1,0 +1,97 @@
+"""`/mcp` on the server: streamable HTTP, each request by itself, so that any of several processes can answer it.
+
+The gate in front has found out who calls (`scope["state"]["caller"]`), has checked Host and Origin, and bounds bodies.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
+
+from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.errors import InvalidRequest, NotAllowed
+from recollect.servers.caller import Caller
+from recollect.servers.mcp.server import Context, server
+from recollect.types import Scope
+
+SPACE_HEADER = "X-Recollect-Space"
+ANY_SIZE = sys.maxsize
+"""Bytes of a body: the gate has bounded them already, as whoever runs the server said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """The sender of one request, in the space that its token or its URL names."""
+
+    client: AsyncRecollect
+    caller: Caller
+    name: str
+
+    def may(self, scope: Scope) -> bool:
+        return self.caller.may(scope, self.name)
+
+    def must(self, scope: Scope) -> None:
+        self.caller.must(scope, self.name)
+
+    async def space(self) -> AsyncSpace:
+        return self.client.space(self.name)
+
+
+class Application:
+    """The ASGI application of `/mcp`. It answers within `async with application.running()`."""
+
+    def __init__(self, client: AsyncRecollect) -> None:
+        def admit(context: Context) -> Guest:
+            request = context.request
+            caller = request and request.scope.get("state", {}).get("caller")
+            if request is None or not isinstance(caller, Caller):
+                raise NotAllowed("nobody said who calls: this needs a gate in front", known=False)
+            return Guest(client, caller, space_of(request, caller))
+
+        self._sessions = StreamableHTTPSessionManager(
+            server(admit), json_response=True, stateless=True, max_request_body_size=ANY_SIZE
+        )
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """What has to be open while requests are answered, once in a server's life."""
+        return self._sessions.run()
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        """Without sessions there is nothing to listen to by GET, and nothing to end by DELETE."""
+        if scope["method"] != "POST":
+            refusal = PlainTextResponse("MCP requests are sent here by POST.\n", 405, {"Allow": "POST"})
+            await refusal(scope, receive, send)
+            return
+        await self._sessions.handle_request(scope, receive, send)
+
+
+def application(client: AsyncRecollect) -> Application:
+    """The MCP door over HTTP, of a client that is open while it runs."""
+    return Application(client)
+
+
+def space_of(request: Request, caller: Caller) -> str:
+    """Which space a request is about: the one it names (`?space=NAME`, or a header), else the only one its token is
+    pinned to, else `default`.
+    """
+    named = {name for name in (request.query_params.get("space"), request.headers.get(SPACE_HEADER)) if name}
+    if len(named) > 1:
+        raise InvalidRequest(f"the URL and the header {SPACE_HEADER} name two spaces: {', '.join(sorted(named))}")
+    if named:
+        return named.pop()
+    pinned = caller.token.spaces if caller.token else ()
+    if len(pinned) == 1:
+        return pinned[0]
+    if pinned and "default" not in pinned:
+        raise InvalidRequest(
+            f"this token is for several spaces: name one of {', '.join(pinned)} by ?space=NAME in the URL, or by the "
+            f"header {SPACE_HEADER}"
+        )
+    return "default"

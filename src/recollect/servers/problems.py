@@ -1,0 +1,103 @@
+"""What goes wrong on a server, as RFC 9457 problem documents: the tree of `recollect.errors`, on one table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from recollect.errors import (
+    BackendError,
+    BackendUnavailable,
+    ConfigError,
+    EmbeddingError,
+    EmbeddingMismatch,
+    InvalidRequest,
+    NotAllowed,
+    NotFound,
+    RecallFailed,
+    RecollectError,
+    SchemaOutdated,
+)
+from recollect.servers.documents import json_ready
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 1
+"""When a client may try again what failed because an engine was away."""
+
+TABLE: Mapping[type[RecollectError], tuple[HTTPStatus, str]] = {
+    InvalidRequest: (HTTPStatus.UNPROCESSABLE_ENTITY, "The request cannot be carried out as it stands"),
+    NotFound: (HTTPStatus.NOT_FOUND, "There is no such thing here"),
+    NotAllowed: (HTTPStatus.FORBIDDEN, "This is not allowed"),
+    EmbeddingMismatch: (HTTPStatus.CONFLICT, "The store's vectors are of another model"),
+    RecallFailed: (HTTPStatus.SERVICE_UNAVAILABLE, "Every lane failed"),
+    SchemaOutdated: (HTTPStatus.SERVICE_UNAVAILABLE, "The store is of another version"),
+    BackendUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "An engine cannot be reached"),
+    EmbeddingError: (HTTPStatus.BAD_GATEWAY, "The embedding provider failed"),
+    BackendError: (HTTPStatus.INTERNAL_SERVER_ERROR, "An engine failed"),
+    ConfigError: (HTTPStatus.INTERNAL_SERVER_ERROR, "The server is not set up for this"),
+}
+"""The status and the title of each error; the first that an error is an instance of holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An answer that says what was wrong. `more` are members of its own kind."""
+
+    status: int
+    kind: str
+    title: str
+    detail: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        known = {"type": f"urn:recollect:{self.kind}", "title": self.title, "status": self.status}
+        return {**known, "detail": self.detail, **self.more}
+
+    @property
+    def body(self) -> bytes:
+        return json.dumps(self.document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def problem_of(error: RecollectError) -> Problem:
+    """What a caller is told of an error that was raised on purpose."""
+    status, title = next((found for kind, found in TABLE.items() if isinstance(error, kind)), BUG)
+    more: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    if isinstance(error, NotAllowed) and not error.known:
+        status, headers = HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, RecallFailed):
+        more = {"lanes": json_ready(error.lanes)}
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = {"Retry-After": str(RETRY_SECONDS)}
+    return Problem(status, _kebab(type(error).__name__), title, str(error), more, headers)
+
+
+def problem(status: HTTPStatus, detail: str, **headers: str) -> Problem:
+    """What HTTP itself has a status for; a header is named with `_` for `-`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail, headers=named)
+
+
+BUG = (HTTPStatus.INTERNAL_SERVER_ERROR, "Something is wrong here")
+
+
+def bug() -> Problem:
+    """All that a caller learns of an error that nobody foresaw; the log knows the rest."""
+    status, title = BUG
+    detail = "this is a fault of the server, not of the request: whoever runs it finds the reason in its log"
+    return Problem(status, "bug", title, detail)
+
+
+def _kebab(name: str) -> str:
+    """The name of a class as a part of a URN.
+
+    >>> _kebab("NotFound")
+    'not-found'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()

@@ -1,0 +1,161 @@
+"""The server: every door of one client behind one gate, on one port, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
+
+from recollect.client import AsyncRecollect
+from recollect.errors import ConfigError
+from recollect.servers.dashboard import pages
+from recollect.servers.gate.audit import LOGGER as AUDIT
+from recollect.servers.gate.gate import Gate, Limits
+from recollect.servers.gate.origins import is_loopback
+from recollect.servers.http.api import Api
+from recollect.servers.mcp import over_http
+
+PORT = 8700
+GRACE_SECONDS = 10
+"""What requests under way have to end when the server stops; then they are cut off."""
+KEEP_ALIVE_SECONDS = 30
+BACKLOG = 2048
+LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class Application:
+    """All doors as one ASGI application. It answers within `async with application.running()`, of an open client."""
+
+    def __init__(self, client: AsyncRecollect, limits: Limits) -> None:
+        self.api = Api(client)
+        self._mcp = over_http.application(client)
+        shown = pages.routes(client)
+        doors = Starlette(routes=[Route("/mcp", self._mcp), *shown, Mount("", self.api)])
+        paths = {route.path for route in shown if isinstance(route, Route)}
+        self._gate = Gate(doors, client.tokens, limits, pages=paths)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self._mcp.running():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._gate(scope, receive, send)
+
+
+def application(client: AsyncRecollect, limits: Limits | None = None) -> Application:
+    """The API, MCP and the dashboard of a client."""
+    return Application(client, limits or Limits())
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 is any that is free."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+
+    def listen(self) -> socket.socket:
+        """A socket that takes connections from now on. Raises ConfigError."""
+        try:
+            family, kind, protocol, _, where = socket.getaddrinfo(
+                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            opened = socket.socket(family, kind, protocol)
+            try:
+                if sys.platform != "win32":
+                    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                opened.bind(where)
+                opened.listen(BACKLOG)
+            except BaseException:
+                opened.close()
+                raise
+        except OSError as error:
+            why = error.strerror or error
+            raise ConfigError(
+                f"cannot listen on {self.host} port {self.port}: {why}: name another by --port"
+            ) from error
+        return opened
+
+
+def run(client: AsyncRecollect, address: Address, limits: Limits, on_listening: Callable[[str], None]) -> None:
+    """Serve a client until SIGTERM or SIGINT; `on_listening` is told the URL."""
+    log_to_stderr()
+    asyncio.run(serve(client, address, limits, on_listening))
+
+
+async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_listening: Callable[[str], None]) -> None:
+    """When told to stop: requests under way come to their end, then the client writes what it has still to write."""
+    async with client:
+        await check_reach(client, address.host)
+        app = application(client, limits)
+        server = Server(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,  # a query string may hold anything
+                server_header=False,
+                proxy_headers=False,  # whoever connects could say that it is somebody else
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+                backlog=BACKLOG,
+            )
+        )
+        with address.listen() as opened:
+            on_listening(url_of(opened))
+            async with app.running():
+                await server.serve([opened])
+
+
+async def check_reach(client: AsyncRecollect, host: str) -> None:
+    """Raises ConfigError where others than this machine could reach a server that asks nobody for a token."""
+    if not is_loopback(host) and not await client.tokens.required():
+        raise ConfigError(
+            f"{host} can be reached from elsewhere, and no token was ever made for this store: make one by "
+            "`recollect token create` first, or listen on 127.0.0.1"
+        )
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, except that a signal has done its work when the server has stopped: the client is still to be closed,
+    and must not be cut off by that signal's usual effect.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def url_of(opened: socket.socket) -> str:
+    host, port = opened.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def log_to_stderr() -> None:
+    """What is worth a line goes to standard error; the audit as JSON and nothing else."""
+    lines = logging.StreamHandler()
+    lines.setFormatter(logging.Formatter(LINE))
+    for name, level in (("recollect", logging.INFO), ("uvicorn.error", logging.ERROR), ("mcp", logging.ERROR)):
+        logger = logging.getLogger(name)
+        logger.addHandler(lines)
+        logger.setLevel(level)
+        logger.propagate = False
+    AUDIT.addHandler(logging.StreamHandler())
+    AUDIT.propagate = False

@@ -1,0 +1,174 @@
+"""Every way to the same memory, each by its own client, under one protocol: what they answer can be compared."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from inspect import isawaitable
+from typing import Any, Protocol
+
+import httpx
+from mcp import Client
+
+from recollect import AsyncRecollect, AsyncSpace, Recollect, RecollectError, Space
+from recollect.servers.documents import json_ready
+from tests.servers.cli_runner import Cli
+from tests.servers.mcp_clients import on_stdio, over_http
+
+LISTENING = re.compile(rb"is served on (http://\S+)")
+
+
+class Refused(Exception):
+    """A door's refusal: the name of the error, and its sentence."""
+
+
+class Door(Protocol):
+    """One space of a store, through one door."""
+
+    async def do(self, verb: str, **said: Any) -> Any:
+        """What a verb of the library answers, as JSON. Raises Refused."""
+
+
+class Library:
+    """`AsyncRecollect`, or `Recollect`, which waits for its answers."""
+
+    def __init__(self, space: AsyncSpace | Space) -> None:
+        self._space = space
+
+    async def do(self, verb: str, **said: Any) -> Any:
+        try:
+            answer = self._space.forget(said["id"]) if verb == "forget" else getattr(self._space, verb)(**said)
+            if isawaitable(answer):
+                answer = await answer
+        except RecollectError as error:
+            raise Refused(type(error).__name__, str(error)) from error
+        if verb == "forget":
+            return {"forgotten": answer}
+        return said if verb == "link" else json_ready(answer)  # which returns nothing
+
+
+class CommandLine:
+    """`recollect VERB`."""
+
+    def __init__(self, cli: Cli, space: str) -> None:
+        self._cli, self._space = cli, space
+
+    async def do(self, verb: str, **said: Any) -> Any:
+        words = [said.pop(name) for name in ("id", "old", "source", "target", "text", "query") if name in said]
+        for tag in said.pop("tags", ()):
+            words += ["--tag", tag]
+        for name, value in said.items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        words += ["--space", self._space, "--json"]
+        result = await asyncio.to_thread(self._cli, verb, *words)
+        if result.exit_code:
+            error = json.loads(result.stderr)["error"]
+            raise Refused(error["type"], error["message"])
+        return json.loads(result.stdout)
+
+
+class Http:
+    """`/v1` of `recollect serve`."""
+
+    def __init__(self, http: httpx.AsyncClient, space: str) -> None:
+        self._http, self._root = http, f"/v1/spaces/{space}"
+
+    async def do(self, verb: str, **said: Any) -> Any:
+        method, path = {
+            "remember": ("POST", "/memories"),
+            "get": ("GET", "/memories/{id}"),
+            "forget": ("DELETE", "/memories/{id}"),
+            "recall": ("POST", "/recall"),
+            "supersede": ("POST", "/supersede"),
+            "link": ("POST", "/links"),
+            "neighbors": ("GET", "/neighbors"),
+        }[verb]
+        inside = {"id": said.pop("id")} if "{id}" in path else {}
+        address = self._root + path.format(**inside)
+        if method == "POST":
+            answer = await self._http.post(address, json=said)
+        else:
+            answer = await self._http.request(method, address, params=said)
+        document = answer.json()
+        if answer.is_error:
+            kind = document["type"].removeprefix("urn:recollect:").title().replace("-", "")
+            raise Refused(kind, document["detail"])
+        return document
+
+
+class Mcp:
+    """The tools, by the protocol's own client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def do(self, verb: str, **said: Any) -> Any:
+        if "old" in said:
+            said["id"] = said.pop("old")
+        if verb == "forget":
+            said = {"ids": [said["id"]]}
+        elif verb not in ("get", "link"):
+            said["full"] = True
+        answer = await self._client.call_tool(f"memory_{verb}", said)
+        document = answer.structured_content
+        if answer.is_error:
+            raise Refused(document["error"]["type"], document["error"]["message"])
+        return document["neighbors"] if verb == "neighbors" else document
+
+
+@asynccontextmanager
+async def library(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
+    async with AsyncRecollect(cli.url, embedder="hashing") as client:
+        yield [Library(client.space(space)) for space in spaces]
+
+
+@asynccontextmanager
+async def waiting_library(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
+    with Recollect(cli.url, embedder="hashing") as opened:
+        yield [Library(opened.space(space)) for space in spaces]
+
+
+@asynccontextmanager
+async def command_line(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
+    yield [CommandLine(cli, space) for space in spaces]
+
+
+@asynccontextmanager
+async def http(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
+    async with serving(cli) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        yield [Http(client, space) for space in spaces]
+
+
+@asynccontextmanager
+async def mcp_on_stdio(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
+    async with AsyncExitStack() as stack:
+        yield [Mcp(await stack.enter_async_context(on_stdio(cli, "--space", space))) for space in spaces]
+
+
+@asynccontextmanager
+async def mcp_over_http(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
+    async with serving(cli) as url, AsyncExitStack() as stack:
+        yield [Mcp(await stack.enter_async_context(over_http(f"{url}/mcp?space={space}"))) for space in spaces]
+
+
+@asynccontextmanager
+async def serving(cli: Cli) -> AsyncIterator[str]:
+    """The URL of a process of `recollect serve`."""
+    words = ("-m", "recollect.servers.cli", "serve", "--port", "0")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stderr=asyncio.subprocess.PIPE, env={**os.environ, **cli.environment}
+    )
+    try:
+        assert process.stderr is not None
+        said = await process.stderr.readline()
+        listening = LISTENING.search(said)
+        assert listening, said
+        yield listening[1].decode()
+    finally:
+        process.terminate()
+        await process.communicate()
