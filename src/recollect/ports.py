@@ -164,6 +164,12 @@ class Records(Protocol):
     async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
         """Mark `old` as replaced by `new`. Raises NotFound, and InvalidRequest for a cycle."""
 
+    async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
+        """A memory with those that it replaced and that replaced it, through others too, whatever their state: each
+        before what replaced it, ties by id. At most `limit` before it and as many after it, those the fewest steps
+        away. One that was forgotten leads no further; nothing, if this one is not here.
+        """
+
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
         """Thread neighbours up to `reach` on each side, for those ids that are in a thread. A thread belongs to its
         namespace: the same name in another one is another thread.

@@ -176,6 +176,19 @@ async def test_a_bad_memory_in_a_bulk_load_is_named_and_its_batch_left_out(work:
     assert (await work.stats()).memories == 64
 
 
+async def test_batches_that_depend_on_each_other_keep_their_order(work: AsyncSpace) -> None:
+    """Batches are stored side by side, but the turns of a thread follow each other, and of copies the first counts."""
+    turns = [Draft(f"turn {n}", thread="t") for n in range(300)]
+    await work.remember_many(turns)
+    page = await work.list(limit=300, thread="t")
+    assert [memory.place for memory in sorted(page.memories, key=lambda one: int(one.text.split()[1]))] == [*range(300)]
+    notes = [Draft(f"note {n % 100}", tags=(str(n),)) for n in range(300)]
+    loaded = await work.remember_many(notes)
+    assert (loaded.created, loaded.copies) == (100, 200)
+    kept = {memory.text: memory.tags for memory in (await work.list(limit=500)).memories if memory.thread is None}
+    assert kept == {f"note {n}": (str(n),) for n in range(100)}
+
+
 async def test_given_vectors_are_used_and_checked(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
     """A vector that comes along is not computed; one of another dimension is refused."""
     vector = [1.0] + [0.0] * (embedder.dimensions - 1)
@@ -216,6 +229,21 @@ async def test_a_superseded_memory_gives_way_to_its_correction(work: AsyncSpace)
     for bad in ({}, {"text": "x", "by": old}, {"by": old, "kind": "fact"}):
         with pytest.raises(InvalidRequest, match="supersede needs"):
             await work.supersede(new.id, **bad)  # type: ignore[arg-type]
+
+
+async def test_a_memory_has_a_history(work: AsyncSpace) -> None:
+    """Its versions, oldest first, whichever is named; what has none is its own, and what is not here has none."""
+    ids = [(await work.remember("The office is in Rome")).memory.id]
+    for city in ("Milan", "Turin"):
+        ids.append((await work.supersede(ids[-1], f"The office is in {city}")).id)
+    for id in ids:
+        assert [version.id for version in await work.history(id)] == ids
+    alone = (await work.remember("The cat is called Minka")).memory
+    assert await work.history(alone.id) == [alone]
+    with pytest.raises(NotFound, match="holds no memory 'nobody'"):
+        await work.history("nobody")
+    with pytest.raises(InvalidRequest, match="id is empty"):
+        await work.history("")
 
 
 async def test_a_correction_stays_where_the_old_fact_was(work: AsyncSpace) -> None:

@@ -33,11 +33,11 @@ FILL = f"""
 INSERT INTO spaces (name) VALUES ('large'), ('small');
 INSERT INTO memories (
     space, row, id, hash, namespace, kind, text, title, tags, source, thread, place, metadata, created_at, updated_at,
-    embedding
+    superseded_by, embedding
 )
 SELECT 1, n, 'id ' || n, sha256(n::text::bytea), 'default', 'kind ' || n % 40, 'text', '',
        ARRAY['all', 'tag ' || n % 100], 'source ' || n, 'thread ' || n % 50, n, '{{}}', now(), now(),
-       CASE WHEN n % 1000 = 0 THEN 'pending' ELSE 'ready' END
+       CASE WHEN n % 10 = 0 THEN 'id ' || n + 1 END, CASE WHEN n % 1000 = 0 THEN 'pending' ELSE 'ready' END
 FROM generate_series(1, {ROWS}) AS n;
 INSERT INTO tags SELECT space, tag, row FROM memories, unnest(tags) AS tag;
 INSERT INTO hits SELECT space, row, 1, now() FROM memories;
@@ -130,6 +130,8 @@ def read_through(steps: list[dict[str, Any]]) -> list[str]:
         ("delete_tags", "tags_by_row"),
         ("supersede", "memories_space_id_key"),
         ("successors", "memories_space_id_key"),
+        ("history", "memories_by_successor"),
+        ("history", "memories_space_id_key"),
         ("embedding", "memories_space_id_key"),
         ("set_ready", "memories_pkey"),
         ("set_failed", "memories_pkey"),

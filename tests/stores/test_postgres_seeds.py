@@ -105,6 +105,7 @@ def loaded(load: Callable[[Sequence[str]], str]) -> str:
 
 
 async def begin(dsn: str) -> None:
+    await AsyncRecollect.migrate(url_of(dsn), words=["simple", "english"])
     async with AsyncRecollect(url_of(dsn), embedder=EMBEDDER) as opened:
         await opened.space("work").remember("the first memory of the space")
 
@@ -262,16 +263,35 @@ async def found(store: PostgresStore, search: WordSearch) -> list[str]:
     return [hit.id for hit in (await store.search_words(HERE, search, Filter(), limit=10)).hits]
 
 
-async def test_any_installed_configuration_can_be_added(pg_store: PostgresStore) -> None:
-    """Until then it says what to run; afterwards memories that were there, and those that come, are found by it."""
+async def test_any_installed_configuration_is_added_when_it_is_first_asked_for(pg_store: PostgresStore) -> None:
+    """By one of those who ask at once; memories that were there, and those that come, are found by it."""
+    await pg_store.add(HERE, [record("a", "die Häuser am See")])
+    assert await asyncio.gather(*(found(pg_store, german("Haus")) for _ in range(5))) == [["a"]] * 5
+    await pg_store.add(HERE, [record("b", "ein Haus")])
+    assert await found(pg_store, german("Häusern")) == ["a", "b"]
+
+
+async def test_who_stops_waiting_for_a_configuration_finds_it_the_next_time(pg_store: PostgresStore) -> None:
+    """A lane that is late does not undo what was begun for it."""
+    await pg_store.add(HERE, [record("a", "die Häuser am See")])
+    asked = asyncio.create_task(found(pg_store, german("Haus")))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    assert await found(pg_store, german("Haus")) == ["a"]
+
+
+async def test_a_large_store_is_not_taken_from_its_users(
+    pg_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration is then added by `migrate`, as the error says, and not by a question."""
+    monkeypatch.setattr(text_indexes, "SOON_WRITTEN", 0)
     await pg_store.add(HERE, [record("a", "die Häuser am See")])
     with pytest.raises(InvalidRequest, match="recollect migrate --words german"):
         await found(pg_store, german("Haus"))
     for _ in range(2):
         await pg_store._connections.write(lambda db: text_indexes.add_configuration(db, "german"))
     assert await found(pg_store, german("Haus")) == ["a"]
-    await pg_store.add(HERE, [record("b", "ein Haus")])
-    assert await found(pg_store, german("Häusern")) == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["klingon", "ger'man", "German", ""])

@@ -57,6 +57,8 @@ def plan(db: apsw.Connection, sql: str) -> list[str]:
         ),
         ("beside", "SEARCH n USING INDEX memories_by_thread (space=? AND thread=? AND namespace=? AND place<?)"),
         ("beside", "SEARCH n USING INDEX memories_by_thread (space=? AND thread=? AND namespace=? AND place>?)"),
+        ("history", "SEARCH m USING INDEX memories_by_successor (space=? AND superseded_by=?)"),
+        ("history", "SEARCH m USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),
         ("pending", "SEARCH memories USING INDEX memories_pending (space=?)"),
         ("unlinked", "SEARCH memories USING INDEX memories_unlinked (space=?)"),
         ("mark_hits", "SEARCH memories USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),

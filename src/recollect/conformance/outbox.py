@@ -94,6 +94,25 @@ async def spec_what_changes_while_it_is_delivered_waits_again(store: Store) -> N
     assert await waiting(store, VECTORS) == []
 
 
+async def spec_whatever_changes_again_before_it_is_told_is_one_entry(store: Store) -> None:
+    """Every kind of change can be made again while the one before still waits."""
+    await _furnish(store)
+    for index in (VECTORS, LINKS):
+        await told(store, index)
+    for strength in (0.5, 0.25):
+        await store.link(HERE, [Edge("a", "b", strength=strength)])
+        await store.link_nearest(HERE, {"a": [Edge("a", "c", SIMILAR, strength)]})
+        await store.put_vectors(HERE, [(memory("a", "umbrella a"), unit(1, strength))])
+        await store.update(HERE, "a", {"quality": strength}, now=NOW)
+    assert await told(store, LINKS) == ["a"]
+    assert await told(store, VECTORS) == ["a"]
+    for _ in range(2):
+        await store.add(HERE, [record("d", vector=unit(1), edges=[Edge("d", "a")])])
+        await store.forget(HERE, ["d"])
+    assert "d" in await told(store, LINKS)
+    assert await told(store, VECTORS) == ["d"]
+
+
 async def spec_the_lag_says_how_many_wait_and_since_when(store: Store) -> None:
     """None when nothing waits."""
     await _furnish(store)

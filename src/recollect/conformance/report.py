@@ -14,6 +14,7 @@ from recollect.conformance import (
     filters,
     grants,
     graph,
+    history,
     isolation,
     outbox,
     records,
@@ -70,7 +71,7 @@ def _specs(module: ModuleType) -> Iterator[Spec]:
             yield Spec(area, name.removeprefix("spec_"), inspect.getdoc(check) or "", check)
 
 
-AREAS = (records, upkeep, filters, words, vectors, graph, outbox, usage, grants, tokens, replies, isolation)
+AREAS = (records, history, upkeep, filters, words, vectors, graph, outbox, usage, grants, tokens, replies, isolation)
 SPECS = tuple(spec for area in AREAS for spec in _specs(area))
 
 

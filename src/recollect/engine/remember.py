@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.engine.drafts import complete
 from recollect.engine.embedding import Embedding
@@ -23,6 +24,8 @@ BATCH = 1000
 """Memories per transaction of a bulk load: large enough to amortise the commit, small enough to show progress."""
 EMBED_BATCH = 64
 """Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
+AT_ONCE = 3
+"""Batches under way of one load: what makes a batch ready and what stores it then work side by side."""
 NEAREST = 3
 
 
@@ -55,19 +58,31 @@ class Rememberer:
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
     ) -> AsyncIterator[list[Remembered]]:
-        """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards."""
-        source, position = iter(drafts), 0
-        while some := await asyncio.to_thread(_some, source, batch):
-            yield await self._remember_batch(space, some, position)
-            position += len(some)
+        """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards.
 
-    async def _remember_batch(self, space: str, drafts: Sequence[Draft], position: int) -> list[Remembered]:
-        now, memories = datetime.now(UTC), []
-        for number, draft in enumerate(drafts, position + 1):
-            try:
-                memories.append(complete(space, draft, now))
-            except InvalidRequest as error:
-                raise InvalidRequest(f"memory {number} of the batch: {error}") from error
+        While one batch is being stored the next is made ready, and sent after it, unless it has to wait.
+        """
+        source, position = iter(drafts), 0
+        under_way: deque[_Batch] = deque()
+        try:
+            while True:
+                try:
+                    some = await asyncio.to_thread(_some, source, batch)
+                    memories = _completed(space, some, position)
+                except Exception:
+                    while under_way:  # what came before is stored, and said to be
+                        yield await under_way.popleft().task
+                    raise
+                position += len(some)
+                while under_way and (not some or _must_wait(memories, under_way)):
+                    yield await under_way.popleft().task
+                if not some:
+                    return
+                under_way.append(_Batch(memories, asyncio.create_task(self._store_batch(space, some, memories))))
+        finally:
+            await _stop([one.task for one in under_way])
+
+    async def _store_batch(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Remembered]:
         copies = await self._store.copies(space, memories)
         fresh = [n for n, copy in enumerate(copies) if copy is None]
         vectors = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
@@ -119,6 +134,45 @@ def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
 def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | None = None) -> Record:
     state: EmbeddingState = "pending" if vector is None else "ready"
     return Record(replace(memory, embedding=state), vector, edges or (), linked=edges is not None)
+
+
+class _Batch(NamedTuple):
+    """Memories that are being stored."""
+
+    memories: Sequence[Memory]
+    task: asyncio.Task[list[Remembered]]
+
+
+def _completed(space: str, drafts: Sequence[Draft], position: int) -> list[Memory]:
+    """The drafts as memories; a bad one is named by its place in the whole stream."""
+    now, memories = datetime.now(UTC), []
+    for number, draft in enumerate(drafts, position + 1):
+        try:
+            memories.append(complete(space, draft, now))
+        except InvalidRequest as error:
+            raise InvalidRequest(f"memory {number} of the batch: {error}") from error
+    return memories
+
+
+def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch]) -> bool:
+    """Whether a batch can only be begun when an earlier one has ended."""
+    return len(under_way) >= AT_ONCE or any(_follows(one.memories, memories) for one in under_way)
+
+
+def _follows(before: Sequence[Memory], after: Sequence[Memory]) -> bool:
+    """Whether memories can only be stored after these: a thread has an order, and of copies the first one counts."""
+    if any(memory.thread is not None for memory in (*before, *after)):
+        return True
+    said = {(memory.namespace, memory.kind, memory.text) for memory in before}
+    ids = {memory.id for memory in before}
+    return any(memory.id in ids or (memory.namespace, memory.kind, memory.text) in said for memory in after)
+
+
+async def _stop(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """End what is under way, and wait for its end: nothing is written behind the back of whoever goes on."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _some(source: Iterator[Draft], batch: int | None) -> list[Draft]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -10,6 +11,8 @@ from psycopg import AsyncConnection, AsyncCursor
 
 Database: TypeAlias = AsyncConnection[Any]
 """A connection inside a transaction."""
+Aside: TypeAlias = Callable[[], AbstractAsyncContextManager[Database]]
+"""A connection beside the pool, on which each statement is a transaction and may take its time."""
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 MANY: Final = 20

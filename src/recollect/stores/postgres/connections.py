@@ -146,6 +146,7 @@ class Connections:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.cancel()
+            task.add_done_callback(_look_at)
             raise
         except psycopg.Error as error:
             raise translate(error, self.place) from error
@@ -196,3 +197,9 @@ async def _alone(dsn: str, types: Types, place: Place) -> AsyncIterator[AsyncCon
             yield db
     except psycopg.Error as error:
         raise translate(error, place) from error
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """So that asyncio does not report a failure that concerns nobody: whoever waited has gone."""
+    if not task.cancelled():
+        task.exception()

@@ -10,7 +10,7 @@ from recollect.ports import Beside, Mark
 from recollect.stores.contents import content_hash, missing, standing, superseding_refused, utc
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
-from recollect.stores.postgres.rows import Q, firsts, row_numbers, rows_of, stored
+from recollect.stores.postgres.rows import Q, fetch, firsts, row_numbers, rows_of, stored
 from recollect.types import Filter, Memory, Page, SpaceStats
 
 
@@ -71,6 +71,11 @@ async def supersede(db: Database, space: int, old: str, new: str, now: datetime)
     if old in await firsts(db, Q["successors"], space=space, id=new):
         raise superseding_refused(old, new)
     await db.execute(Q["supersede"], {"space": space, "old": old, "new": new, "now": utc(now)})
+
+
+async def history(db: Database, space: int, name: str, id: str, limit: int) -> list[Memory]:
+    found = await firsts(db, Q["history"], space=space, id=id, limit=limit)
+    return [*(await fetch(db, space, name, found)).values()]
 
 
 async def mark_hits(db: Database, space: int, hits: Mapping[str, int], now: datetime) -> None:

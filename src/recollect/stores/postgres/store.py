@@ -73,6 +73,7 @@ class PostgresStore:
         self._started = False
         self._connections = Connections(dsn, self.settings)
         self._vectors = VectorSearch(lambda: self._connections.autocommit())
+        self._configurations = text_indexes.Configurations(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers: dict[str, int] = {}
 
@@ -104,7 +105,7 @@ class PostgresStore:
         await self._start(create=not dry_run)
         try:
             steps, advice = await self._connections.migrate(dry_run=dry_run, row_security=row_security)
-            lacking = [name for name in words if name not in text_indexes.BUILT_IN]
+            lacking = [*dict.fromkeys(words)]
             if lacking and not (dry_run and steps):
                 lacking = await self._add_configurations(lacking, dry_run=dry_run)
             indexed = (f"index all texts under the configuration {name}" for name in lacking)
@@ -116,7 +117,7 @@ class PostgresStore:
         """Index texts under those of these configurations that the store lacks; which they were, or are."""
         await self._connections.open(create=False)
         async with self._connections.autocommit() as db:
-            lacking = [name for name in dict.fromkeys(names) if await text_indexes.lacks_column(db, name)]
+            lacking = [name for name in names if await text_indexes.lacks_column(db, name)]
             for name in () if dry_run else lacking:
                 async with db.transaction():
                     await text_indexes.add_configuration(db, name)
@@ -124,6 +125,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         await self._vectors.close()
+        await self._configurations.close()
         await self._connections.close()
         if self._server:
             self._started = False
@@ -186,6 +188,9 @@ class PostgresStore:
     async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
         await self._write(space, lambda db, number: records.supersede(db, number, old, new, now))
 
+    async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
+        return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))
+
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
         return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))
 
@@ -227,6 +232,8 @@ class PostgresStore:
     # Words
 
     async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
+        if search.match != "any":
+            await self._configurations.ensure(search.words)
         return await self._search(
             space, lambda db, number: words.search(db, number, search, where, limit, self._counts)
         )

@@ -1,11 +1,13 @@
 """The seeds' words: a text-search configuration of Postgres, its readings of a question and its scores.
 
-The memories have a generated column for each configuration: `simple` and `english` from the start, others once they
-are added.
+The memories have a generated column for each configuration that was ever asked for. It is added by `migrate`, or by the
+first question that needs it where the table is soon written anew: who only asks by the default recipe does not pay for
+words that nobody looks up, which would make storing a memory half as fast again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Final
 
@@ -13,13 +15,13 @@ from recollect.errors import InvalidRequest
 from recollect.limits import CONFIGURATION
 from recollect.ports import KeywordScore, Match, WordHits, WordSearch
 from recollect.stores.named_sql import load
-from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.bulk import Aside, Database
 from recollect.stores.postgres.filters import where_clause
 from recollect.stores.postgres.rows import firsts, rows_of
 from recollect.types import Filter, Scored
 
-BUILT_IN: Final = ("simple", "english")
-"""Configurations that every store has a column for."""
+SOON_WRITTEN: Final = 64 << 20
+"""Bytes of the table up to which a question may have a column added: for some seconds nobody can use the table."""
 
 Q = load(__name__, "text_indexes.sql")
 _READINGS: Final[dict[Match, str]] = {"plain": "plainto_tsquery", "websearch": "websearch_to_tsquery"}
@@ -29,10 +31,6 @@ _WILDCARD: Final = re.compile(r"[\\%_]")
 
 async def search(db: Database, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
     """The memories that hold every word of the question, or whose title contains it if that is worth something."""
-    if search.words not in BUILT_IN and await lacks_column(db, search.words):
-        raise InvalidRequest(
-            f"this store has no index of {search.words!r} words yet: run `recollect migrate --words {search.words}`"
-        )
     condition, values = where_clause(space, where)
     matches = [
         Q["text_matches"].format(
@@ -73,6 +71,43 @@ async def add_configuration(db: Database, configuration: str) -> None:
         names = {"column": column_of(configuration), "configuration": configuration}
         await db.execute(Q["add_column"].format(**names))
         await db.execute(Q["add_index"].format(**names))
+
+
+class Configurations:
+    """The configurations that a store has columns for, seen to before a question is asked under one of them."""
+
+    def __init__(self, aside: Aside) -> None:
+        """`aside` gives connections beside the pool, on which columns are added."""
+        self._aside = aside
+        self._there: set[str] = set()
+        self._adding: dict[str, asyncio.Task[None]] = {}
+
+    async def ensure(self, configuration: str) -> None:
+        """Have a column for a configuration. Who stops waiting does not stop it: the next question finds it there."""
+        if configuration in self._there:
+            return
+        if configuration not in self._adding:
+            task = asyncio.create_task(self._add(configuration))
+            self._adding[configuration] = task
+            task.add_done_callback(lambda _: self._adding.pop(configuration))
+        await asyncio.shield(self._adding[configuration])
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._adding.values(), return_exceptions=True)
+
+    async def _add(self, configuration: str) -> None:
+        async with self._aside() as db:
+            if await lacks_column(db, configuration):
+                ((size,),) = await rows_of(db, Q["table_size"])
+                if size > SOON_WRITTEN:
+                    raise InvalidRequest(
+                        f"this store has no index of {configuration!r} words yet, and is too large to make one while "
+                        f"others use it: run `recollect migrate --words {configuration}` when that may take a while"
+                    )
+                async with db.transaction():
+                    await db.execute(Q["not_long"])
+                    await add_configuration(db, configuration)
+        self._there.add(configuration)
 
 
 def escaped(text: str) -> str:

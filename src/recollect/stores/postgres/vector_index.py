@@ -11,22 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from psycopg import errors
 
 from recollect.errors import RecollectError
 from recollect.stores.named_sql import load
-from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.bulk import Aside, Database
 from recollect.stores.postgres.generations import GenerationRow, generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_plan import wants_index
-
-Aside: TypeAlias = Callable[[], AbstractAsyncContextManager[Database]]
-"""A connection beside the pool, on which each statement is a transaction and may take its time."""
 
 Q = load(__name__, "vectors.sql")
 _log = logging.getLogger(__name__)

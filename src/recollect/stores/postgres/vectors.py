@@ -17,11 +17,11 @@ from recollect.indexes.exact import NOBODY, best_of_each
 from recollect.ports import VectorHits
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import others
-from recollect.stores.postgres.bulk import Database, Table, write_rows
+from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
 from recollect.stores.postgres.filters import is_open, rows_query, where_clause
 from recollect.stores.postgres.generations import GenerationRow, generation, set_generation
 from recollect.stores.postgres.rows import rows_of
-from recollect.stores.postgres.vector_index import Aside, Indexing, Limits, look
+from recollect.stores.postgres.vector_index import Indexing, Limits, look
 from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose, settings
 from recollect.stores.postgres.vector_samples import Sample, Samples, read_vectors
 from recollect.types import Filter, Scored

@@ -82,6 +82,10 @@ def supersede(db: apsw.Connection, space: int, old: str, new: str, now: datetime
     db.execute(Q["supersede"], (space, old, new, micros(now)))
 
 
+def history(db: apsw.Connection, space: int, name: str, id: str, limit: int) -> list[Memory]:
+    return [*fetch(db, space, name, _firsts(db.execute(Q["history"], (space, id, limit)))).values()]
+
+
 def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: datetime) -> None:
     """No tick: hits decide nothing about what is found."""
     db.executemany(Q["mark_hits"], [(space, id, count, micros(now)) for id, count in hits.items()])

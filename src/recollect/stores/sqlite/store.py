@@ -151,6 +151,9 @@ class SqliteStore:
     async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
         await self._write(space, lambda db, number: records.supersede(db, number, old, new, now))
 
+    async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
+        return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))
+
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
         return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))
 

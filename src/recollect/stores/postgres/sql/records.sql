@@ -163,6 +163,26 @@ WITH RECURSIVE chain (id) AS (
 )
 SELECT id FROM chain
 
+-- name: history
+-- A memory, what it replaced and what replaced it, each before what replaced it. A recursion goes step by step, and no
+-- farther than somebody reads: the nearest of them are found first, and a limit each way ends even what bites its tail.
+WITH RECURSIVE earlier (id, steps) AS (
+    SELECT id, 0 FROM memories WHERE space = %(space)s AND id = %(id)s
+    UNION ALL
+    SELECT m.id, earlier.steps - 1
+    FROM earlier JOIN memories AS m ON m.space = %(space)s AND m.superseded_by = earlier.id
+), later (id, steps) AS (
+    SELECT id, 0 FROM memories WHERE space = %(space)s AND id = %(id)s
+    UNION ALL
+    SELECT m.superseded_by, later.steps + 1
+    FROM later JOIN memories AS m ON m.space = %(space)s AND m.id = later.id
+    WHERE m.superseded_by IS NOT NULL
+)
+SELECT id
+FROM ((SELECT * FROM earlier LIMIT %(limit)s + 1) UNION ALL (SELECT * FROM later LIMIT %(limit)s + 1)) AS found
+GROUP BY id
+ORDER BY min(steps), id
+
 -- name: beside
 -- The ids before and after each memory in its thread, nearest first.
 SELECT m.id,

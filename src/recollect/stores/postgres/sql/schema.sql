@@ -46,9 +46,7 @@ CREATE TABLE memories (
     superseded_by text COLLATE "C",
     quality       double precision,
     embedding     text NOT NULL CHECK (embedding IN ('ready', 'pending', 'failed')),
-    -- The seeds' words. A tsvector holds at most 1 MiB, which a longer text could exceed.
-    words_simple  tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.simple', left(text, 200000))) STORED,
-    words_english tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.english', left(text, 200000))) STORED,
+    -- The seeds' words come here when they are first asked for: see text_indexes.sql.
     PRIMARY KEY (space, row),
     UNIQUE (space, id),
     UNIQUE (space, hash)
@@ -60,9 +58,8 @@ CREATE INDEX memories_by_kind ON memories (space, kind);
 CREATE INDEX memories_by_namespace ON memories (space, namespace);
 CREATE INDEX memories_by_time ON memories (space, (coalesce(occurred_at, created_at)));
 CREATE INDEX memories_by_source ON memories (space, source);
+CREATE INDEX memories_by_successor ON memories (space, superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memories_pending ON memories (space, row) WHERE embedding = 'pending';
-CREATE INDEX memories_words_simple ON memories USING gin (words_simple);
-CREATE INDEX memories_words_english ON memories USING gin (words_english);
 
 CREATE TABLE tags (
     space integer NOT NULL,

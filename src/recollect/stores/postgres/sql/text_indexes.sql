@@ -30,6 +30,14 @@ SELECT EXISTS (SELECT FROM pg_ts_config WHERE cfgname = %(name)s AND pg_ts_confi
 -- The text-search configurations that the server knows.
 SELECT cfgname FROM pg_ts_config WHERE pg_ts_config_is_visible(oid) ORDER BY cfgname
 
+-- name: table_size
+-- How much is written anew when a column is added.
+SELECT pg_table_size('memories')
+
+-- name: not_long
+-- Others wait behind whoever waits for a table of its own: rather try again later.
+SET LOCAL lock_timeout = '2s'
+
 -- name: add_column
 -- The words of a configuration, kept by Postgres itself. A tsvector holds at most 1 MiB, which a longer text could
 -- exceed.

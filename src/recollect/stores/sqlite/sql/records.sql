@@ -105,6 +105,28 @@ WITH RECURSIVE chain (id) AS (
 )
 SELECT id FROM chain
 
+-- name: history
+-- A memory, what it replaced and what replaced it, each before what replaced it. The nearest of them are found first,
+-- and a limit each way ends even what bites its tail.
+WITH RECURSIVE earlier (id, steps) AS (
+    SELECT id, 0 FROM memories WHERE space = +?1 AND id = ?2
+    UNION ALL
+    SELECT m.id, earlier.steps - 1
+    FROM earlier CROSS JOIN memories AS m ON m.space = +?1 AND m.superseded_by = earlier.id
+    ORDER BY 2 DESC
+    LIMIT ?3 + 1
+), later (id, steps) AS (
+    SELECT id, 0 FROM memories WHERE space = +?1 AND id = ?2
+    UNION ALL
+    SELECT m.superseded_by, later.steps + 1
+    FROM later CROSS JOIN memories AS m ON m.space = +?1 AND m.id = later.id
+    WHERE m.superseded_by IS NOT NULL
+    LIMIT ?3 + 1
+)
+SELECT id FROM (SELECT * FROM earlier UNION ALL SELECT * FROM later)
+GROUP BY id
+ORDER BY min(steps), id
+
 -- name: beside
 -- The ids before and after each memory in its thread, nearest first, as two JSON arrays.
 SELECT m.id,

@@ -65,6 +65,7 @@ CREATE INDEX memories_by_kind ON memories (space, kind);
 CREATE INDEX memories_by_namespace ON memories (space, namespace);
 CREATE INDEX memories_by_time ON memories (space, coalesce(occurred_at, created_at));
 CREATE INDEX memories_by_source ON memories (space, source);
+CREATE INDEX memories_by_successor ON memories (space, superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memories_pending ON memories (space) WHERE embedding = 'pending';
 CREATE INDEX memories_unlinked ON memories (space) WHERE linked = 0;
 

@@ -1,0 +1,79 @@
+"""A memory's history: what it replaced, and what replaced it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+
+from recollect.conformance.samples import HERE, NOW, record
+from recollect.ports import Store
+
+CHAIN = ["d", "a", "e", "b", "c"]
+"""Each was replaced by the next; their ids are in another order."""
+
+
+async def _versions(store: Store, id: str, limit: int = 100) -> list[str]:
+    return [memory.id for memory in await store.history(HERE, id, limit=limit)]
+
+
+async def _add_chain(store: Store) -> None:
+    await store.add(HERE, [record(id) for id in sorted(CHAIN)])
+    for old, new in pairwise(CHAIN):
+        await store.supersede(HERE, old, new, now=NOW)
+
+
+async def spec_a_history_is_the_same_from_each_version(store: Store) -> None:
+    """Whichever version is asked for: all of them, each before what replaced it, as `get` has them."""
+    await _add_chain(store)
+    await store.add(HERE, [record("z")])
+    for id in CHAIN:
+        assert await _versions(store, id) == CHAIN
+    assert {memory.id: memory for memory in await store.history(HERE, "e", limit=10)} == await store.get(HERE, CHAIN)
+    assert await _versions(store, "z") == ["z"]
+
+
+async def spec_one_may_replace_several(store: Store) -> None:
+    """All that it replaced are in its history, ties by id; what was replaced together has no part in each other's."""
+    await store.add(HERE, [record(id) for id in ("new", "one", "two", "before", "three")])
+    for old, new in (("before", "two"), ("one", "new"), ("two", "new"), ("three", "new")):
+        await store.supersede(HERE, old, new, now=NOW)
+    assert await _versions(store, "new") == ["before", "one", "three", "two", "new"]
+    assert await _versions(store, "one") == ["one", "new"]
+    assert await _versions(store, "before") == ["before", "two", "new"]
+
+
+async def spec_a_history_is_in_the_order_of_replacing(store: Store) -> None:
+    """An older memory can hold again and replace a newer one; what has expired is part of a history, too."""
+    old, past = record("old", created_at=NOW - timedelta(days=2)), NOW - timedelta(days=1)
+    await store.add(HERE, [old, record("new", created_at=past, expires_at=past)])
+    await store.supersede(HERE, "new", "old", now=NOW)
+    assert await _versions(store, "old") == ["new", "old"]
+
+
+async def spec_a_history_ends_at_what_was_forgotten(store: Store) -> None:
+    """A version that is gone is left out and leads no further; one that is not here has no history."""
+    await _add_chain(store)
+    await store.forget(HERE, ["e"])
+    assert await _versions(store, "d") == ["d", "a"]
+    assert await _versions(store, "c") == ["b", "c"]
+    assert await _versions(store, "e") == []
+    assert await _versions(store, "nothing") == []
+
+
+async def spec_a_history_that_bites_its_tail_ends(store: Store) -> None:
+    """Memories that came from elsewhere may name each other as successors: each is in the history once."""
+    await store.add(HERE, [record("a", superseded_by="b"), record("b", superseded_by="a")])
+    await store.add(HERE, [record("c", superseded_by="b"), record("self", superseded_by="self")])
+    assert sorted(await _versions(store, "a")) == ["a", "b", "c"]
+    assert sorted(await _versions(store, "c")) == ["a", "b", "c"]
+    assert await _versions(store, "self") == ["self"]
+
+
+async def spec_a_limited_history_has_the_nearest(store: Store) -> None:
+    """So many before and so many after, those the fewest steps away."""
+    await _add_chain(store)
+    assert await _versions(store, "e", 1) == ["a", "e", "b"]
+    assert await _versions(store, "d", 2) == ["d", "a", "e"]
+    assert await _versions(store, "c", 3) == ["a", "e", "b", "c"]
+    await store.add(HERE, [record(f"copy {number}", superseded_by="c") for number in range(5)])
+    assert len(await _versions(store, "c", 3)) == 4
