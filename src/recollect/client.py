@@ -202,6 +202,10 @@ class AsyncSpace:
         """One memory. Raises NotFound."""
         return await self._engine.get(self.name, id)
 
+    async def history(self, id: str) -> builtins.list[Memory]:
+        """The versions of a memory, oldest first: what it replaced, itself, and what replaced it. Raises NotFound."""
+        return await self._engine.history(self.name, id)
+
     async def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
         """Memories in id order (oldest first), a page at a time."""
         return await self._engine.list(self.name, options, limit=limit, after=after)

@@ -23,6 +23,7 @@ SOURCE_CHARACTERS = 2000
 TAGS = 64
 NAMESPACES = 16
 WINDOW = 50
+WEIGHT_MOST = 1e9
 INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 """A character that shows: not a blank, and not one of those that only steer others."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
@@ -96,10 +97,18 @@ def check_words(what: str, value: object) -> None:
 
 
 def check_weight(what: str, value: object) -> float:
-    """A lane's weight: any finite number from 0 up."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InvalidRequest(f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up")
+    """A lane's weight: a number from 0 up, and not so large that a sum of some would be none any more."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= WEIGHT_MOST:
+        raise InvalidRequest(
+            f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up to {WEIGHT_MOST:g}"
+        )
     return float(value)
+
+
+def check_flag(what: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidRequest(f"{what} must be True or False, not {value!r:.80}")
+    return value
 
 
 def check_strength(value: object) -> float:

@@ -177,6 +177,10 @@ class Space:
         """One memory. Raises NotFound."""
         return self._run(self._space.get(id))
 
+    def history(self, id: str) -> builtins.list[Memory]:
+        """The versions of a memory, oldest first: what it replaced, itself, and what replaced it. Raises NotFound."""
+        return self._run(self._space.history(id))
+
     def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
         """Memories in id order (oldest first), a page at a time."""
         return self._run(self._space.list(limit=limit, after=after, **options))

@@ -19,6 +19,7 @@ from recollect.indexes.qdrant.index import QdrantIndex
 from recollect.ports import Change, ExternalIndex, Store
 from recollect.settings import Settings
 from recollect.stores.sqlite.store import SqliteStore
+from tests.engine.faulty import until
 
 QUESTION = "which invoice was paid?"
 
@@ -149,6 +150,34 @@ async def test_an_engine_that_hangs_keeps_nobody_from_opening_and_closing(store:
         await feeder.open()
         assert index._generation == MODEL
         await feeder.close()
+
+
+class Counting(FalkorIndex):
+    """An index that remembers how many changes it was told at a time."""
+
+    def __init__(self, url: str, store: Store) -> None:
+        super().__init__(url, visible=store.visible)
+        self.told: list[int] = []
+
+    async def apply(self, space: str, changes: Sequence[Change]) -> None:
+        await super().apply(space, changes)
+        self.told.append(len(changes))
+
+
+async def test_what_is_written_on_and_on_is_told_in_batches(
+    store: Store, falkordb_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first change at once, the following ones together after a while, or when the client is closed."""
+    monkeypatch.setattr(feeding, "GATHER_SECONDS", 3600.0)
+    index = Counting(falkordb_url, store)
+    feeder = Feeder(store, index, "graph")
+    await feeder.open()
+    for number in range(6):
+        await store.add(HERE, [record(f"m{number}")])
+        feeder.wake()
+        await until(lambda: index.told != [])
+    await feeder.close()
+    assert index.told == [1, 5]
 
 
 class Odd(FalkorIndex):

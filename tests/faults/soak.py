@@ -205,12 +205,15 @@ def three_tiers(folder: Path) -> Iterator[Trouble]:
 
 
 class Asked(NamedTuple):
-    """One recall: when, what was said of its lanes, and the error where there was no answer."""
+    """One recall: when, what was said of its lanes, and where there was no answer what was raised and said. Not the
+    error itself, which would keep all that was under way: a heap that grows makes garbage collections long.
+    """
 
     start: float
     end: float
     lanes: tuple[LaneReport, ...]
-    error: Exception | None = None
+    error: type[Exception] | None = None
+    said: str = ""
 
     @property
     def over(self) -> float:
@@ -244,7 +247,8 @@ class Load:
                 answer = await self.space.recall(question)
                 self.asked.append(Asked(start, time.monotonic(), answer.lanes))
             except Exception as error:  # noqa: BLE001  # whatever it is, it is judged
-                self.asked.append(Asked(start, time.monotonic(), getattr(error, "lanes", ()), error))
+                lanes = getattr(error, "lanes", ())
+                self.asked.append(Asked(start, time.monotonic(), lanes, type(error), str(error)))
             await asyncio.sleep(self.chance.uniform(*PAUSES["recall"]))
 
     async def write(self, writer: int) -> None:
@@ -328,10 +332,10 @@ def untrue(asked: Asked, trouble: Trouble) -> list[str]:
         if (why := _contradiction(lane, asked, trouble))
     ]
     if asked.error is not None:
-        if not isinstance(asked.error, RecallFailed):
-            found.append(f"no answer, and no RecallFailed: {asked.error!r}")
+        if not issubclass(asked.error, RecallFailed):
+            found.append(f"no answer, and no RecallFailed: {asked.error.__name__} {asked.said}")
         elif trouble.was_well("postgres", asked.start, asked.end):
-            found.append(f"no answer while the store was well: {asked.error}")
+            found.append(f"no answer while the store was well: {asked.said}")
     return [f"{word} [recall of {asked.end - asked.start:.2f} s; {trouble.before(asked.end)}]" for word in found]
 
 

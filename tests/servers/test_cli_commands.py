@@ -150,6 +150,21 @@ def test_supersede_by_text_and_by_id(cli: Cli) -> None:
     assert {hit["memory"]["id"] for hit in everything} == {first, other, new["id"]}
 
 
+def test_history_shows_every_version(cli: Cli) -> None:
+    """Whichever is asked for: oldest first, and which of them holds now."""
+    ids = [cli.remember("Beans from Hamburg")]
+    for town in ("Bremen", "Trieste"):
+        ids.append(cli.json("supersede", ids[-1], f"Beans from {town}")["id"])
+    for id in ids:
+        assert [version["id"] for version in cli.json("history", id)] == ids
+    lines = cli("history", ids[1]).stdout.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ids
+    assert ["holds now" in line for line in lines] == [False, False, True]
+    assert "Beans from Hamburg" in lines[0]
+    unknown = cli("history", "nobody")
+    assert (unknown.exit_code, "holds no memory 'nobody'" in unknown.stderr) == (1, True)
+
+
 def test_forget_deletes_and_names_what_was_missing(cli: Cli) -> None:
     """`forget` deletes those that exist; an unknown id makes the exit code 1."""
     one, two = cli.remember("one"), cli.remember("two")

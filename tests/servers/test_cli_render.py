@@ -65,19 +65,20 @@ def everything(text: str) -> list[RenderableType]:
         render.beside(held),
         render.marked(Snippet(text, ((0, 1),))),
         render.page(Page((held,), cursor=text)),
+        render.history([held]),
         render.neighbors([Neighbor(held, 0.5, 1, text)]),
         render.lane_table([LaneReport("vector", "vector", "failed", text)]),
         render.broken_lines([BrokenLine(1, text)], most=1),
     ]
 
 
-@pytest.mark.parametrize("position", range(9))
+@pytest.mark.parametrize("position", range(10))
 def test_markup_is_shown_as_it_is(position: int) -> None:
     """Square brackets in a memory are text, not style."""
     assert "[bold]x[/bold] [/] :smile:" in drawn(everything("[bold]x[/bold] [/] :smile:")[position])
 
 
-@pytest.mark.parametrize("position", range(9))
+@pytest.mark.parametrize("position", range(10))
 def test_control_characters_do_not_reach_the_terminal(position: int) -> None:
     """Escape sequences, bells, C1 codes, bidi overrides and lone surrogates are replaced by signs."""
     shown = drawn(everything(NASTY)[position])

@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from rich.console import Console
 
 from recollect.engine.quality import Rated
 from recollect.servers.cli import render_stats
-from recollect.servers.cli.render_stats import SLOTS, slotted
 from recollect.types import Bucket, LegUsage, SpaceUsage, Usage
 from tests.servers.cli_runner import Cli
 
@@ -23,8 +21,8 @@ def hour(ago: int, recalls: int, vector: int, keyword: int = 0) -> Bucket:
     return Bucket(NOW.replace(minute=0) - timedelta(hours=ago), Usage(recalls, legs=legs))  # type: ignore[arg-type]
 
 
-def used(*buckets: Bucket, since: datetime | None = WEEK_AGO) -> SpaceUsage:
-    return SpaceUsage("work", since, sum((bucket.usage for bucket in buckets), Usage()), buckets)
+def used(*buckets: Bucket) -> SpaceUsage:
+    return SpaceUsage("work", WEEK_AGO, sum((bucket.usage for bucket in buckets), Usage()), buckets)
 
 
 def drawn(usage: SpaceUsage, encoding: str = "utf-8") -> str:
@@ -92,23 +90,6 @@ def test_recall_can_weigh_by_quality(cli: Cli) -> None:
     parts = cli.json("recall", "door", "--quality-weight", "0.5")["hits"][0]["why"]
     assert [part["normalised"] for part in parts if part["lane"] == "quality"] == [0.75]
     assert "quality #1 -0." in cli("recall", "door", "--quality-weight", "0.5").stdout
-
-
-def test_the_chart_has_a_column_for_every_four_hours_of_a_week() -> None:
-    """The first hour is in the first one, and the hour that has begun in the last."""
-    first, last = hour(168, 1, 1), hour(0, 1, 1)
-    width, slots = slotted(used(first, last), NOW)
-    assert (width, len(slots)) == (4, 43)
-    assert (slots[0], slots[-1]) == ([first], [last])
-
-
-@pytest.mark.parametrize("hours", [1, 2, SLOTS, SLOTS + 1, 1000, 100_000])
-def test_the_chart_is_never_too_wide(hours: int) -> None:
-    """However long the time is, and no bucket is lost."""
-    buckets = [hour(ago, 1, 1) for ago in sorted({hours - 1, hours // 2, 0}, reverse=True)]
-    _, slots = slotted(used(*buckets, since=None), NOW)
-    assert len(slots) <= SLOTS
-    assert [bucket for slot in slots for bucket in slot] == buckets
 
 
 def test_the_chart_needs_no_colour() -> None:

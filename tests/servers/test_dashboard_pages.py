@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace
-from recollect.servers.dashboard import history, memories
+from recollect.servers.dashboard import memories
 from recollect.servers.dashboard.shell import POLICY
 from tests.conftest import FlakyEmbedder
 from tests.servers.dashboard_reader import Reader, reading
@@ -199,18 +199,6 @@ async def test_a_history_that_was_forgotten(reader: Reader, work: AsyncSpace) ->
     old = (await work.remember("The door is red")).memory.id
     await work.forget((await work.supersede(old, "The door is blue")).id)
     assert "What replaced it was forgotten." in await reader.read("/memory", id=old)
-
-
-async def test_a_large_space_is_not_read_whole(
-    reader: Reader, work: AsyncSpace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For what a memory replaced only so many are looked through, and the page says so."""
-    monkeypatch.setattr(history, "PAGE", 1)
-    monkeypatch.setattr(history, "PAGES", 1)
-    await work.remember("A window", id="0")
-    await work.remember("The door is red", id="1")
-    new = await work.supersede("1", "The door is blue")
-    assert "only a part of it was looked through" in await reader.read("/memory", id=new.id)
 
 
 async def test_neighbours_can_be_walked(reader: Reader, work: AsyncSpace) -> None:

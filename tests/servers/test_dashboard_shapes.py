@@ -10,6 +10,7 @@ from recollect.servers.dashboard import charts, graph
 from recollect.servers.dashboard.recall import STAGES, stages
 from recollect.servers.dashboard.shell import local
 from recollect.servers.dashboard.wording import label, link, marked, share
+from recollect.servers.slots import slotted
 from recollect.types import (
     Bucket,
     Contribution,
@@ -44,20 +45,9 @@ def neighbor(id: str, strength: float = 0.5) -> Neighbor:
     return Neighbor(memory(id), strength, 1, "similar")
 
 
-@pytest.mark.parametrize("hours", [1, 2, charts.SLOTS, charts.SLOTS + 1, 1000, 100_000])
-def test_a_chart_is_never_too_wide(hours: int) -> None:
-    """However long the time is; no recall is lost, and the hour that has begun is in the last slot."""
-    buckets = [hour(ago, 1) for ago in sorted({hours - 1, hours // 2, 0}, reverse=True)]
-    width, slots = charts.slotted(used(*buckets), NOW)
-    assert len(slots) <= charts.SLOTS
-    assert sum(slot.usage.recalls for slot in slots) == len(buckets)
-    assert slots[-1].usage.recalls >= 1
-    assert slots[-1].start + width * charts.HOUR > NOW
-
-
 def test_the_highest_column_fills_the_chart() -> None:
     """The others are as high as they are against it, and an hour without hits has no column."""
-    slots = charts.slotted(used(hour(2, 1, vector=8), hour(0, 1, vector=2)), NOW)[1]
+    slots = slotted(used(hour(2, 1, vector=8), hour(0, 1, vector=2)), NOW, charts.SLOTS)[1]
     row = next(row for row in charts.leg_rows(Usage(), slots) if row.leg == "vector")
     assert [(column.x, column.height) for column in row.hits.columns] == [(0.08, charts.HEIGHT), (2.08, 10.0)]
     assert row.hits.columns[1].y == charts.HEIGHT - 10.0
@@ -67,7 +57,7 @@ def test_the_highest_column_fills_the_chart() -> None:
 def test_latency_is_the_average_of_the_searches() -> None:
     """In each column, and for the whole time."""
     buckets = hour(1, 2, ms=8.0), hour(0, 1, ms=2.0)
-    row = charts.leg_rows(used(*buckets).total, charts.slotted(used(*buckets), NOW)[1])[0]
+    row = charts.leg_rows(used(*buckets).total, slotted(used(*buckets), NOW, charts.SLOTS)[1])[0]
     assert [column.title[-6:] for column in row.latency.columns] == ["4.0 ms", "2.0 ms"]
     assert row.average == pytest.approx(10 / 3)
     assert charts.leg_rows(Usage(), [])[0].average is None
@@ -75,7 +65,7 @@ def test_latency_is_the_average_of_the_searches() -> None:
 
 def test_degraded_and_failed_answers_stand_on_the_whole_ones() -> None:
     """One on top of the other, together as high as the recalls."""
-    columns = charts.answers(charts.slotted(used(hour(0, 10, degraded=3, failed=2)), NOW)[1]).columns
+    columns = charts.answers(slotted(used(hour(0, 10, degraded=3, failed=2)), NOW, charts.SLOTS)[1]).columns
     assert [(column.tone, column.y, column.height) for column in columns] == [
         ("whole", 20.0, 20.0),
         ("degraded", 8.0, 12.0),
@@ -85,7 +75,7 @@ def test_degraded_and_failed_answers_stand_on_the_whole_ones() -> None:
 
 def test_a_space_without_recalls_has_an_empty_chart() -> None:
     """And nothing is divided by nothing."""
-    slots = charts.slotted(used(), NOW)[1]
+    slots = slotted(used(), NOW, charts.SLOTS)[1]
     assert charts.answers(slots).columns == ()
     assert all(row.hits.columns == () for row in charts.leg_rows(Usage(), slots))
 

@@ -163,6 +163,16 @@ def test_what_was_superseded_is_no_longer_recalled(here: httpx.Client) -> None:
     problem(here.post("/supersede", json={"old": other}), 422)
 
 
+def test_the_versions_of_a_memory(here: httpx.Client) -> None:
+    """Whichever is asked for: oldest first, each as `get` has it; a name with a slash is one name."""
+    ids = [remember(here, "The office is in Oslo", id="office/1")]
+    ids.append(here.post("/supersede", json={"old": ids[0], "text": "The office is in Bergen"}).json()["id"])
+    for id in ids:
+        versions = here.get(f"/memories/{quoted(id)}/history").json()
+        assert versions == [here.get(f"/memories/{quoted(one)}").json() for one in ids]
+    assert "holds no memory 'nobody'" in problem(here.get("/memories/nobody/history"), 404)["detail"]
+
+
 def test_links_and_neighbours(here: httpx.Client) -> None:
     """Linked, walked, unlinked."""
     one, two = remember(here, "Rain"), remember(here, "Umbrella stand")
@@ -193,6 +203,10 @@ def test_grants(server: Served) -> None:
     assert client.get("/v1/spaces/reader/grants").json() == [made]
     asked = {"query": "handbook", "shared": [["owner", "handbook"]]}
     assert len(client.post("/v1/spaces/reader/recall", json=asked).json()["hits"]) == 1
+    received = {"owner": "owner", "namespace": "handbook"}
+    assert client.delete("/v1/spaces/reader/grants/received", params=received).json() == {"revoked": True}
+    assert client.get("/v1/spaces/reader/grants").json() == []
+    client.post("/v1/spaces/owner/grants", json={"namespace": "handbook", "to": "reader"})
     taken = client.delete("/v1/spaces/owner/grants", params={"namespace": "handbook", "to": "reader"})
     assert taken.json() == {"revoked": True}
     assert client.get("/v1/spaces/reader/grants").json() == []

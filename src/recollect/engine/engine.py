@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -54,6 +55,8 @@ RecallListener: TypeAlias = Callable[[str, str, Recall | RecallFailed], None]
 """Is told, after each recall, its space, the name of its recipe, and the answer or why there was none."""
 
 LIST_MOST = 1000
+HISTORY_MOST = 1000
+"""How many versions before a memory, and how many after it, its history has at most: those nearest to it."""
 VECTOR: Leg = "vector"
 GRAPH: Leg = "graph"
 
@@ -148,6 +151,7 @@ class Engine:
             return await self._recall(space, text, query, options.get("vector"))
 
     async def _recall(self, space: str, text: str, query: Query, given: Sequence[float] | Vector | None) -> Recall:
+        started = time.monotonic()
         self._upkeep.first_use(space)
         try:
             dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
@@ -175,6 +179,7 @@ class Engine:
             shared=shared,
             at_home=query.at_home,
             given=vector,
+            started=started,
         )
         try:
             recall = await self._recaller.recall(query, question)
@@ -204,8 +209,14 @@ class Engine:
     async def get(self, space: str, id: str) -> Memory:
         found = await self.store.get(space, [check_name("id", id)])
         if id not in found:
-            raise NotFound(f"space {space!r} holds no memory {id!r}")
+            raise _missing(space, id)
         return found[id]
+
+    async def history(self, space: str, id: str) -> builtins.list[Memory]:
+        found = await self.store.history(space, check_name("id", id), limit=HISTORY_MOST)
+        if not found:
+            raise _missing(space, id)
+        return [*found]
 
     async def list(self, space: str, options: FilterOptions, *, limit: int, after: str | None) -> Page:
         check_settings("list", options, FilterOptions.__annotations__)
@@ -254,7 +265,9 @@ class Engine:
 
     async def unlink(self, space: str, source: str, target: str, relation: str | None) -> int:
         relation = None if relation is None else check_name("relation", relation)
-        return await self.store.unlink(space, check_name("id", source), check_name("id", target), relation)
+        unlinked = await self.store.unlink(space, check_name("id", source), check_name("id", target), relation)
+        self._wrote()
+        return unlinked
 
     async def neighbors(
         self, space: str, id: str, *, depth: int, limit: int, namespaces: tuple[str, ...] = ()
@@ -297,3 +310,7 @@ class Engine:
                 return await transfer.import_lines(self.store, self._rememberer, space, lines, on_progress)
         finally:
             self._upkeep.catch_up(space)
+
+
+def _missing(space: str, id: str) -> NotFound:
+    return NotFound(f"space {space!r} holds no memory {id!r}")

@@ -183,10 +183,10 @@ class Feeder:
         wait, longest = RETRY_SECONDS
         while True:
             self._wanted.clear()
-            closing = self._closing.is_set()
+            closing, told = self._closing.is_set(), 0
             try:
                 async with self._told:
-                    await self._tell_waiting()
+                    told = await self._tell_waiting()
                 await self._look_again()
                 wait, pause, self._away = RETRY_SECONDS[0], LOOK_SECONDS, False
             except Exception as error:  # noqa: BLE001  # whatever it was, what waits is told later
@@ -197,11 +197,12 @@ class Feeder:
                 pause, wait, self._away = wait, min(2 * wait, longest), True
             if closing:
                 return
-            await _wait(self._closing, GATHER_SECONDS)
-            if not self._wanted.is_set():
+            if told:
+                await _wait(self._closing, GATHER_SECONDS)
+            if self._away or not self._wanted.is_set():
                 async with self._told:  # not while a rebuild of this process needs it
                     await self._release()
-            await _wait(self._wanted, pause)
+            await _wait(self._closing if self._away else self._wanted, pause)
 
     async def _look_again(self) -> None:
         """Once the index answers again, tell it once more what it may have been told too late."""

@@ -38,11 +38,11 @@ async def run_lanes(
     On time in any case: a lane whose engine cannot be stopped is left to end on its own. `so_far` is told of the lanes
     that have ended when half of the longest deadline is over, and again whenever another one ends after that.
     """
-    started = time.monotonic()
+    started = question.started
     half = started + longest_deadline(recipe) / 2
     ended: dict[str, Answered] = {lane.name: _unwanted(lane) for lane in recipe.lanes if lane.weight == 0}
     running = {
-        start(lane.deadline + LAST_WORDS, legs[lane.leg].search(question, lane)): lane
+        start(started + lane.deadline + LAST_WORDS - time.monotonic(), legs[lane.leg].search(question, lane)): lane
         for lane in sorted(recipe.lanes, key=lambda lane: lane.leg != "keyword")  # the one that works longest by itself
         if lane.weight > 0
     }

@@ -14,8 +14,8 @@ from recollect.limits import (
     SOURCE_CHARACTERS,
     TAGS,
     WINDOW,
-    check_characters,
     check_choice,
+    check_flag,
     check_name,
     check_names,
     check_number,
@@ -32,6 +32,7 @@ from recollect.types import Filter, Leg
 FANOUT_MOST = 10_000
 EF_SEARCH_MOST = 200
 DEPTHS = (1, 3)
+DIGITS_MOST = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +150,23 @@ def _check_recipe(how: Recipe) -> Recipe:
     """What a caller may have said about a recipe; the built-in ones pass."""
     check_choice("fusion method", how.fusion.method, get_args(FusionMethod))
     check_number("k of the fusion", how.fusion.k, 0, 10_000)
-    if not isinstance(how.fusion.renormalise, bool):
-        raise InvalidRequest(f"renormalise must be True or False, not {how.fusion.renormalise!r:.80}")
+    check_flag("renormalise", how.fusion.renormalise)
+    if how.fusion.digits is not None:
+        check_number("digits of the fusion", how.fusion.digits, 0, DIGITS_MOST, whole=True)
     check_choice("diversity method", how.diversity.method, get_args(DiversityMethod))
     check_number("balance of the diversity", how.diversity.balance, 0, 1)
     check_number("quality_weight", how.quality_weight, 0, 1)
     check_number("fanout", how.fanout.apply(how.limit.default), 1, FANOUT_MOST, whole=True)
     for lane in how.lanes:
-        check_characters(f"the name of lane {lane.name!r}", lane.name)
+        check_name("the name of a lane", lane.name)
         check_choice(f"leg of lane {lane.name!r}", lane.leg, get_args(Leg))
         check_weight(lane.name, lane.weight)
+        check_names(f"kind of lane {lane.name!r}", lane.kinds, most=TAGS)
+        check_flag(f"every_namespace of lane {lane.name!r}", lane.every_namespace)
+        check_flag(f"context of lane {lane.name!r}", lane.context)
         _check_words(lane)
+    if len({lane.name for lane in how.lanes}) < len(how.lanes):
+        raise InvalidRequest(f"two lanes have the same name: {', '.join(lane.name for lane in how.lanes)}")
     return _check_lanes(how)
 
 

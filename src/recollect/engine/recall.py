@@ -34,12 +34,12 @@ SPARE = 5
 """Rows fetched beside the limit while filling an answer: some turn out forgotten or near-copies."""
 
 
-GRACE = 0.08
+GRACE = 0.03
 """Seconds beyond the deadline for reading what the lanes found, and as long again while the store answers anybody: one
-that is busy is waited for, one that is frozen is not.
+that is busy is waited for, one that is frozen is not. So the event loop may be as late again until 0.1 s are over.
 """
-LAST = 0.09
-"""Seconds beyond the deadline when a recall ends in any case, however busy the store is."""
+AT_LEAST = 0.005
+"""Seconds for that in any case: what was read ahead is there at once."""
 DIVERSITY_SHARE = 0.5
 """How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
 
@@ -135,8 +135,8 @@ class Recaller:
         )
 
     def _more(self, query: Query, question: Question) -> float:
-        left = longest_deadline(query.recipe) + LAST - took(question) / 1000
-        return min(GRACE, left) if self._guard.quiet() < GRACE else 0.0
+        left = longest_deadline(query.recipe) + 2 * GRACE - took(question) / 1000
+        return left if self._guard.quiet() < GRACE else 0.0
 
     async def _find(self, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
         candidates = await self._weigh(query, question, self._fuse(query, rankings), rankings)
@@ -250,7 +250,7 @@ def noted(reports: tuple[LaneReport, ...], lost: str) -> tuple[LaneReport, ...]:
 
 def patience(query: Query, question: Question) -> float:
     """Seconds for reading what the lanes found: what is left of the longest deadline, and then a little."""
-    return max(longest_deadline(query.recipe) - took(question) / 1000, GRACE)
+    return max(longest_deadline(query.recipe) + GRACE - took(question) / 1000, AT_LEAST)
 
 
 def nothing(query: Query, question: Question, reports: tuple[LaneReport, ...], why: str) -> Recall:

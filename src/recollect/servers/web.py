@@ -13,21 +13,20 @@ from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import Mount, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.client import AsyncRecollect
 from recollect.errors import ConfigError
 from recollect.servers.dashboard import pages
 from recollect.servers.gate.audit import LOGGER as AUDIT
-from recollect.servers.gate.gate import Gate, Limits
+from recollect.servers.gate.gate import STATIC, Gate, Limits
 from recollect.servers.gate.origins import is_loopback
 from recollect.servers.http.api import Api
 from recollect.servers.mcp import over_http
 
 PORT = 8700
-GRACE_SECONDS = 10
-"""What requests under way have to end when the server stops; then they are cut off."""
+MCP = "/mcp"
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -37,12 +36,20 @@ class Application:
     """All doors as one ASGI application. It answers within `async with application.running()`, of an open client."""
 
     def __init__(self, client: AsyncRecollect, limits: Limits) -> None:
-        self.api = Api(client)
-        self._mcp = over_http.application(client)
         shown = pages.routes(client)
-        doors = Starlette(routes=[Route("/mcp", self._mcp), *shown, Mount("", self.api)])
-        paths = {route.path for route in shown if isinstance(route, Route)}
-        self._gate = Gate(doors, client.tokens, limits, pages=paths)
+        self._shown = {route.path for route in shown if isinstance(route, Route)}
+        self._pages = Starlette(routes=shown)
+        self._mcp = over_http.application(client)
+        self._api = Api(client)
+        self._gate = Gate(self._pass_on, client.tokens, limits, pages=self._shown)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path in self._shown or path.startswith(STATIC):
+            door: ASGIApp = self._pages
+        else:
+            door = self._mcp if path == MCP else self._api
+        await door(scope, receive, send)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -60,10 +67,13 @@ def application(client: AsyncRecollect, limits: Limits | None = None) -> Applica
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen; port 0 is any that is free."""
+    """Where to listen; port 0 is any that is free. `grace` are the seconds that requests under way have to end when the
+    server stops; then they are cut off.
+    """
 
     host: str = "127.0.0.1"
     port: int = PORT
+    grace: int = 10
 
     def listen(self) -> socket.socket:
         """A socket that takes connections from now on. Raises ConfigError."""
@@ -109,7 +119,7 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
                 server_header=False,
                 proxy_headers=False,  # whoever connects could say that it is somebody else
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=GRACE_SECONDS,
+                timeout_graceful_shutdown=address.grace,
                 backlog=BACKLOG,
             )
         )
@@ -149,9 +159,12 @@ def url_of(opened: socket.socket) -> str:
 
 
 def log_to_stderr() -> None:
-    """What is worth a line goes to standard error; the audit as JSON and nothing else."""
+    """What is worth a line goes to standard error; the audit as JSON and nothing else. What is cut off when the server
+    stops is no failure of its own.
+    """
     lines = logging.StreamHandler()
     lines.setFormatter(logging.Formatter(LINE))
+    lines.addFilter(lambda entry: not (entry.exc_info and isinstance(entry.exc_info[1], asyncio.CancelledError)))
     for name, level in (("recollect", logging.INFO), ("uvicorn.error", logging.ERROR), ("mcp", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.addHandler(lines)

@@ -32,6 +32,7 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         records.list_,
         records.update,
         records.supersede,
+        records.history,
         records.forget,
     ),
     "Links": (linking.link, linking.unlink, linking.neighbors),

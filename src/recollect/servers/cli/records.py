@@ -1,4 +1,4 @@
-"""Commands on single memories: remember, get, list, update, supersede, forget."""
+"""Commands on single memories: remember, get, list, update, supersede, history, forget."""
 
 from __future__ import annotations
 
@@ -199,6 +199,15 @@ def supersede(
     with open_store(store, embedder) as r:
         memory = r.space(space).supersede(old_id, None if text is None else text_of(text), by=by, **fields)
     show(memory, render.memory_sheet, as_json=as_json)
+
+
+def history(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Show the versions of a memory, oldest first: what it replaced, and what replaced it."""
+    from recollect.servers.cli import render
+
+    with open_store(store) as r:
+        versions = r.space(space).history(id)
+    show(versions, render.history, as_json=as_json)
 
 
 def forget(

@@ -232,21 +232,37 @@ def page(listed: Page) -> RenderableType:
     """One line for each memory, and how to go on."""
     if not listed.memories:
         return Text("no memories")
-    table = plain_table("id", "kind", "text")
-    table.expand = True
-    for column in table.columns:
-        column.no_wrap = True
-    table.columns[2].ratio = 1
+    table = listing("id", "kind", "text")
     for memory in listed.memories:
-        shown = f"{memory.title}: {memory.text}" if memory.title else memory.text
-        table.add_row(
-            Text(visible(memory.id), style=QUIET),
-            one_line(memory.kind),
-            Text(one_line(shown), style="strike" if memory.superseded_by else ""),
-        )
+        table.add_row(Text(visible(memory.id), style=QUIET), one_line(memory.kind), summary(memory))
     if listed.cursor is None:
         return table
     return Group(table, Text(f"more: --after {visible(listed.cursor)}", style=QUIET))
+
+
+def history(versions: Sequence[Memory]) -> RenderableType:
+    """One line for each version, and which of them holds now."""
+    table = listing("id", "created", "", "text")
+    for memory in versions:
+        state = Text("superseded", style=QUIET) if memory.superseded_by else Text("holds now", style="green")
+        table.add_row(Text(visible(memory.id), style=QUIET), f"{memory.created_at:%Y-%m-%d}", state, summary(memory))
+    return table
+
+
+def listing(*columns: str) -> Table:
+    """A table with one line for each row; the last column takes the room that there is."""
+    table = plain_table(*columns)
+    table.expand = True
+    for column in table.columns:
+        column.no_wrap = True
+    table.columns[-1].ratio = 1
+    return table
+
+
+def summary(memory: Memory) -> Text:
+    """What a memory says, on one line, struck through if that no longer holds."""
+    shown = f"{memory.title}: {memory.text}" if memory.title else memory.text
+    return Text(one_line(shown), style="strike" if memory.superseded_by else "")
 
 
 def neighbors(found: Sequence[Neighbor]) -> RenderableType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ from rich.measure import Measurement
 from rich.text import Text
 
 from recollect.servers.cli.render import LEG_STYLES, QUIET, WARNING, count, moment, plain_table, sheet, tally
-from recollect.types import Bucket, Leg, LegUsage, SpaceStats, SpaceUsage, Usage
+from recollect.servers.slots import slotted
+from recollect.types import Leg, LegUsage, SpaceStats, SpaceUsage, Usage
 
 if TYPE_CHECKING:
     from recollect.engine.quality import Rated
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
 SLOTS = 43
 """Columns of a chart, at most: a week in steps of four hours, and the step that has begun."""
-HOUR = timedelta(hours=1)
 
 
 class Columns:
@@ -80,8 +80,8 @@ def recalls(total: Usage, since: str) -> Text:
 
 def legs(used: SpaceUsage, now: datetime) -> RenderableType:
     """One row for each leg; the columns of the charts are comparable from row to row."""
-    width, slots = slotted(used, now)
-    charts = {leg: [sum(hits_of(bucket, leg) for bucket in slot) for slot in slots] for leg in LEGS}
+    width, slots = slotted(used, now, SLOTS)
+    charts = {leg: [slot.usage.legs.get(leg, LegUsage()).hits for slot in slots] for leg in LEGS}
     top = max((number for numbers in charts.values() for number in numbers), default=0)
     table = plain_table("leg", ">hits", f"hits by {span(width)}", ">ms", "not answered")
     for leg in LEGS:
@@ -96,21 +96,6 @@ def unanswered(did: LegUsage) -> Text:
     """`2 late, 1 failed, 3 skipped of 40`."""
     parts = [f"{number:,} {what}" for what in ("late", "failed", "skipped") if (number := getattr(did, what))]
     return Text(f"{', '.join(parts)} of {did.searches + did.skipped:,}" if parts else "", style=WARNING)
-
-
-def slotted(used: SpaceUsage, now: datetime) -> tuple[int, list[list[Bucket]]]:
-    """The buckets in equal slots from the beginning until now, and how many hours a slot has."""
-    first = min((bucket.start for bucket in used.buckets), default=now) if used.since is None else used.since
-    hours = max((now - first) // HOUR + 1, 1)
-    width = ceil(hours / SLOTS)
-    slots: list[list[Bucket]] = [[] for _ in range(ceil(hours / width))]
-    for bucket in used.buckets:
-        slots[min((bucket.start - first) // HOUR // width, len(slots) - 1)].append(bucket)
-    return width, slots
-
-
-def hits_of(bucket: Bucket, leg: Leg) -> int:
-    return bucket.usage.legs.get(leg, LegUsage()).hits
 
 
 def span(hours: int) -> str:

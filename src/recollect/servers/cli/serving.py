@@ -24,6 +24,9 @@ def serve(
     max_body: Annotated[
         float, typer.Option(metavar="MIB", help="How large a request may be; an import may have any size.", min=0.001)
     ] = 8,
+    grace: Annotated[
+        int, typer.Option(metavar="S", help="Seconds that requests have to end when it is told to stop.", min=0)
+    ] = 10,
     embedder: opt.EmbedderSpec = None,
     store: opt.Store = None,
     as_json: opt.Json = False,
@@ -46,4 +49,4 @@ def serve(
         else:
             typer.echo(f"{without_password(client.url)} is served on {url}", err=True)
 
-    run(client, Address(host, port), Limits(body=int(max_body * MIB), rate=rate), listening)
+    run(client, Address(host, port, grace), Limits(body=int(max_body * MIB), rate=rate), listening)

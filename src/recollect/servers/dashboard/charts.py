@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import reduce
-from math import ceil
-from operator import add
 from typing import NamedTuple
 
 from recollect.servers.dashboard.wording import count, moment
-from recollect.types import Contribution, Hit, LaneReport, Leg, LegUsage, SpaceUsage, Usage, Why
+from recollect.servers.slots import Slot
+from recollect.types import Contribution, Hit, LaneReport, Leg, LegUsage, Usage, Why
 
 LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
 SLOTS = 48
 """Columns of a chart, at most."""
-HOUR = timedelta(hours=1)
 HEIGHT = 40.0
 GAP = 0.16
 """The part of a slot that is left free between two columns."""
@@ -27,13 +23,6 @@ BAR = 1000.0
 """The width of the bar of the best hit."""
 LEAST = 4.0
 """The width that the smallest share is drawn with, so that it shows."""
-
-
-class Slot(NamedTuple):
-    """Some hours, and the recalls in them."""
-
-    start: datetime
-    usage: Usage
 
 
 class Column(NamedTuple):
@@ -79,17 +68,6 @@ class Segment(NamedTuple):
     x: float
     width: float
     taken: bool
-
-
-def slotted(used: SpaceUsage, now: datetime) -> tuple[int, list[Slot]]:
-    """The recalls in equal slots from the beginning until now, and how many hours a slot has."""
-    first = used.since or min((bucket.start for bucket in used.buckets), default=now)
-    hours = max((now - first) // HOUR + 1, 1)
-    width = ceil(hours / SLOTS)
-    slots: list[list[Usage]] = [[] for _ in range(ceil(hours / width))]
-    for bucket in used.buckets:
-        slots[min((bucket.start - first) // HOUR // width, len(slots) - 1)].append(bucket.usage)
-    return width, [Slot(first + at * width * HOUR, reduce(add, slot, Usage())) for at, slot in enumerate(slots)]
 
 
 def leg_rows(used: Usage, slots: Sequence[Slot]) -> list[LegRow]:

@@ -13,6 +13,7 @@ from recollect.errors import BackendError
 from recollect.ports import Lag
 from recollect.servers.dashboard import charts
 from recollect.servers.dashboard.shell import Visit
+from recollect.servers.slots import slotted
 
 REFRESH_SECONDS = 5
 SPANS = {"24h": "day", "7d": "week", "4w": "four weeks", "52w": "year"}
@@ -50,7 +51,7 @@ async def show(visit: Visit) -> Response:
 async def usage(space: AsyncSpace, since: str) -> dict[str, Any]:
     """How a space was used, as charts."""
     used = await space.usage(since)
-    _, slots = charts.slotted(used, datetime.now(UTC))
+    _, slots = slotted(used, datetime.now(UTC), charts.SLOTS)
     rows, answers = charts.leg_rows(used.total, slots), charts.answers(slots)
     return {"used": used, "slots": slots, "rows": rows, "answers": answers}
 

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from recollect.client import AsyncSpace
 from recollect.errors import InvalidRequest
 from recollect.servers.dashboard.graph import Drawing, draw
-from recollect.servers.dashboard.history import history
 from recollect.servers.dashboard.shell import Visit
 from recollect.types import Memory
 
@@ -53,8 +52,9 @@ async def one(visit: Visit) -> Response:
         raise InvalidRequest("no memory was named: open one from the list of memories")
     space = visit.client.space(where.space)
     memory = await space.get(id)
+    versions = await space.history(id)
     drawing = await surroundings(space, memory)
-    return visit.page("memory.html", where=where, memory=memory, history=await history(space, memory), drawing=drawing)
+    return visit.page("memory.html", where=where, memory=memory, versions=versions, drawing=drawing)
 
 
 async def surroundings(space: AsyncSpace, memory: Memory) -> Drawing:

@@ -1,4 +1,4 @@
-"""Routes on memories: remember, list, get, update, forget, supersede."""
+"""Routes on memories: remember, list, get, history, update, forget, supersede."""
 
 from __future__ import annotations
 
@@ -47,6 +47,12 @@ async def list_(space: Reading, query: Annotated[Listing, Query()]) -> Response:
 @reads.get("/memories/{id:name}", summary="Get one memory", responses=ok(answers.Memory, "The memory."))
 async def get(space: Reading, id: Id) -> Response:
     return answer(await space.get(id))
+
+
+@reads.get("/memories/{id:name}/history", summary="Its versions", responses=ok(list[answers.Memory], "Oldest first."))
+async def history(space: Reading, id: Id) -> Response:
+    """What it replaced, itself, and what replaced it."""
+    return answer(await space.history(id))
 
 
 @changes.patch("/memories/{id:name}", summary="Change some fields", responses=ok(answers.Memory, "As it is now."))

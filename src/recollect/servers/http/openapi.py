@@ -12,6 +12,8 @@ from recollect.servers.http import answers
 from recollect.servers.problems import MEDIA_TYPE
 
 PROBLEM = "#/components/schemas/Problem"
+FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")
+"""How FastAPI would answer what it cannot read; here that is a problem as any other."""
 FAILURES = {
     HTTPStatus.BAD_REQUEST: "The body cannot be read.",
     HTTPStatus.UNAUTHORIZED: "No token, or one that is wrong, expired or revoked.",
@@ -39,11 +41,15 @@ def document(app: FastAPI) -> dict[str, Any]:
     made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     problem = answers.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     problem.pop("$defs", None)
-    made["components"]["schemas"]["Problem"] = problem
+    schemas = made["components"]["schemas"]
+    schemas["Problem"] = problem
+    for name in FASTAPIS_OWN:
+        schemas.pop(name, None)
     made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     failures = {str(int(status)): _failure(text) for status, text in FAILURES.items()}
     for path, operations in made["paths"].items():
         for operation in operations.values():
+            operation["responses"].pop(str(int(HTTPStatus.UNPROCESSABLE_ENTITY)), None)
             operation["responses"] = {**failures, **operation["responses"]}
             operation["security"] = [{}] if path.startswith("/health") else [{"token": []}, {}]
     return made

@@ -56,6 +56,12 @@ async def revoke(space: Administering, namespace: str, to: str) -> Response:
     return answer({"revoked": await space.revoke(namespace, to)})
 
 
+@in_space.delete("/grants/received", summary="See it no longer", responses=ok(answers.Revoked, "Whether one could."))
+async def refuse(space: Administering, owner: str, namespace: str) -> Response:
+    """End what another space shares with this one, until it is shared again."""
+    return answer({"revoked": await space.refuse(owner, namespace)})
+
+
 @everywhere.post("/sync", summary="Tell external indexes now", responses=ok(dict[str, int], "How much each was told."))
 async def sync(client: Client, caller: Calling) -> Response:
     """What they have still to be told is otherwise told in the background. For who administers all spaces."""

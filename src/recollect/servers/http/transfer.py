@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -30,7 +31,7 @@ LINES: dict[str, Any] = {"schema": {"type": "string"}, "example": '{"text":"Invo
     "/import",
     summary="Take in JSON Lines",
     responses=ok(answers.Imported, "What was done."),
-    openapi_extra={"requestBody": {"required": True, "content": {JSON_LINES: LINES}}},
+    openapi_extra={"requestBody": {"content": {JSON_LINES: LINES, "text/plain": LINES}}},
 )
 async def import_(request: Request, space: Writing) -> Response:
     """Lines as `export` writes them, or plain `{"text": …}` ones, any number of them. A broken line is named and left
@@ -73,6 +74,7 @@ async def chunks_of(space: AsyncSpace) -> AsyncIterator[bytes]:
             if len(piece) >= CHUNK_BYTES:
                 yield bytes(piece)
                 piece.clear()
+                await asyncio.sleep(0)  # for others, and to notice that the client has left
     if piece:
         yield bytes(piece)
 
