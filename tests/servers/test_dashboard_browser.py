@@ -248,6 +248,20 @@ async def test_the_store_goes_down_while_the_page_is_open(browser: Browser, tmp_
             server.do(close)
             await come_again(page)
             await expect(page.get_by_text("It says:")).to_contain_text("open the store first")
+            await page.goto("/memories")
+            await expect(page.get_by_role("alert")).to_contain_text("open the store first")
+            await assert_accessible(page)
+
+
+async def test_a_page_that_is_not_there(browser: Browser, site: Server) -> None:
+    """A person is told so in a page, a program in a document."""
+    async with looking(browser, site.base) as page:
+        answer = await page.goto("/nowhere/<b>")
+        assert answer
+        assert answer.status == 404
+        await expect(page.get_by_role("alert")).to_contain_text("there is no page")
+        document = await page.request.get("/nowhere", headers={"Accept": "*/*"})
+        assert document.headers["content-type"] == "application/problem+json"
 
 
 async def test_tokens_from_the_first_to_signing_out(browser: Browser, tmp_path: Path, screenshots: Path) -> None:

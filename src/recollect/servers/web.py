@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,6 +28,8 @@ from recollect.servers.mcp import over_http
 
 PORT = 8700
 MCP = "/mcp"
+PROGRAMS = ("/v1/", "/health/", "/metrics", "/openapi.json")
+"""What the API's paths begin with."""
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -38,17 +41,16 @@ class Application:
     def __init__(self, client: AsyncRecollect, limits: Limits) -> None:
         shown = pages.routes(client)
         self._shown = {route.path for route in shown if isinstance(route, Route)}
-        self._pages = Starlette(routes=shown)
+        self._pages = Starlette(routes=shown, exception_handlers={404: pages.lost(client)})
         self._mcp = over_http.application(client)
         self._api = Api(client)
         self._gate = Gate(self._pass_on, client.tokens, limits, pages=self._shown)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path in self._shown or path.startswith(STATIC):
-            door: ASGIApp = self._pages
-        else:
-            door = self._mcp if path == MCP else self._api
+        door: ASGIApp = self._mcp if path == MCP else self._api
+        if path in self._shown or path.startswith(STATIC) or (door is self._api and is_astray(scope)):
+            door = self._pages
         await door(scope, receive, send)
 
     @asynccontextmanager
@@ -58,6 +60,11 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._gate(scope, receive, send)
+
+
+def is_astray(scope: Scope) -> bool:
+    """Whether a person's browser asks for something that no program would be answered either."""
+    return not scope["path"].startswith(PROGRAMS) and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def application(client: AsyncRecollect, limits: Limits | None = None) -> Application:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
@@ -16,8 +17,9 @@ from recollect.client import AsyncRecollect
 from recollect.errors import NotAllowed, RecollectError
 from recollect.servers.dashboard import access, health, memories, recall, signing_in
 from recollect.servers.dashboard.shell import Visit, environment, go, here
-from recollect.servers.problems import problem_of
+from recollect.servers.problems import Problem, problem, problem_of
 
+ExceptionHandler: TypeAlias = Callable[[Request, Exception], Awaitable[Response]]
 View: TypeAlias = Callable[[Visit], Awaitable[Response]]
 STATIC = Path(__file__).with_name("static")
 
@@ -48,8 +50,24 @@ def routes(client: AsyncRecollect) -> list[BaseRoute]:
     ]
 
 
+def lost(client: AsyncRecollect) -> ExceptionHandler:
+    """What a browser is shown where there is no page."""
+    templates = environment()
+
+    async def nowhere(request: Request, _: Exception) -> Response:
+        detail = f"there is no page {request.url.path!r:.200} here"
+        return refused(Visit(client, request, templates), problem(HTTPStatus.NOT_FOUND, detail))
+
+    return nowhere
+
+
 async def answer(view: View, visit: Visit) -> Response:
-    """A view's page, or one that says why there is none. Who is not known is sent to sign in."""
+    """A view's page, or one that says why there is none. Who is not known is sent to sign in; who was refused at the
+    gate, or by an engine that it asked, is told so here.
+    """
+    refusal = getattr(visit.request.state, "refusal", None)
+    if isinstance(refusal, Problem):
+        return refused(visit, refusal)
     try:
         return await view(visit)
     except NotAllowed as error:
@@ -61,5 +79,10 @@ async def answer(view: View, visit: Visit) -> Response:
 
 
 def failed(visit: Visit, error: RecollectError) -> Response:
-    problem = problem_of(error)
-    return visit.page("error.html", problem.status, heading=problem.title, error=problem.detail)
+    return refused(visit, problem_of(error))
+
+
+def refused(visit: Visit, problem: Problem) -> Response:
+    response = visit.page("error.html", problem.status, heading=problem.title, error=problem.detail)
+    response.headers.update(problem.headers)
+    return response

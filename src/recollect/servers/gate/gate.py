@@ -72,7 +72,7 @@ class Gate:
             caller = await self._admit(call)
             call.scope.setdefault("state", {})["caller"] = caller
             if not call.streamed and call.declared > self._limits.body:
-                await exchange.refuse(too_large(self._limits.body))
+                await self._refuse(call, exchange, too_large(self._limits.body))
             else:
                 await self._app(call.scope, exchange.receive, exchange.send)
         except Refused as refused:
@@ -80,7 +80,7 @@ class Gate:
         except NotAllowed as error:
             await self._repel(call, exchange, problem_of(error))
         except RecollectError as error:
-            await exchange.refuse(problem_of(error))
+            await self._refuse(call, exchange, problem_of(error))
         except (ClientDisconnect, ClientGone):
             LOGGER.debug("%s: the client has left", without_secrets(str(call)))
         except Exception:
@@ -107,8 +107,16 @@ class Gate:
         if refusal.status == UNAUTHORIZED and call.path in self._pages:
             await exchange.redirect(f"{LOGIN}?next={quote(call.target, safe='')}")
             return
-        await exchange.refuse(refusal)
+        await self._refuse(call, exchange, refusal)
         self._audit.repelled(who, call.address, str(call), refusal.status, refusal.detail)
+
+    async def _refuse(self, call: Call, exchange: Exchange, refusal: Problem) -> None:
+        """A document for programs; on a page, for people, the page's own application says it (`state["refusal"]`)."""
+        if call.path in self._pages and not exchange.status:
+            call.scope.setdefault("state", {})["refusal"] = refusal
+            await self._app(call.scope, exchange.receive, exchange.send)
+        else:
+            await exchange.refuse(refusal)
 
     def _note(self, call: Call, caller: Watched | None, status: int) -> None:
         """After the call: what was asked of its caller's rights, whatever door asked."""

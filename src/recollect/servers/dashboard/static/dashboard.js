@@ -25,8 +25,10 @@ function keepFresh(live) {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (answer.redirected) return location.reload(); // to sign in
       const text = await answer.text();
-      if (answer.headers.get("Content-Type").startsWith("application/problem+json")) throw Error(JSON.parse(text).detail);
-      exchange(live, new DOMParser().parseFromString(text, "text/html").getElementById(live.id));
+      const page = new DOMParser().parseFromString(text, "text/html");
+      const fresh = page.getElementById(live.id);
+      if (!fresh) throw Error(page.querySelector("[role=alert]").textContent.trim());
+      exchange(live, fresh);
       offline.hidden = true;
     } catch (error) {
       reason.textContent = error instanceof TypeError ? "It cannot be reached." : `It says: ${error.message}.`;
