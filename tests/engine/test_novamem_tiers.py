@@ -112,9 +112,9 @@ def missing(answer: Recall) -> set[str]:
 async def test_three_tiers_give_the_numbers_of_the_source(work: AsyncSpace) -> None:
     """Fused by 0.3, 0.6 and 0.1 after min-max, best first, and each hit says what each tier gave it."""
     answer = await ask(work)
+    assert not answer.degraded, answer.lanes
     assert scores(answer) == FUSED
     assert [hit.memory.text for hit in answer] == sorted(FUSED, key=lambda text: -FUSED[text])
-    assert not answer.degraded
     raw = {(hit.memory.text, part.lane): part.raw for hit in answer for part in hit.why}
     assert raw["epsilon", "vector"] == 0.0
     assert raw["epsilon", "graph"] == pytest.approx(0.45)

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from recollect import AsyncRecollect, Draft
+from recollect.conformance.samples import HERE, record
 from recollect.settings import PostgresSettings, Settings
+from recollect.stores.postgres.store import PostgresStore
 
 ASKING = 64
 POOL = 8
@@ -49,3 +52,23 @@ async def test_asking_and_writing_at_once(recollect: AsyncRecollect) -> None:
         )
     assert len(done) == ASKING
     assert (await work.stats()).memories == len(TEXTS) + ASKING // 2
+
+
+async def test_a_read_finds_all_in_a_table_that_was_just_written_anew(
+    pg_store: PostgresStore, pg_dsn: str, pg_schema: str
+) -> None:
+    """To a snapshot from before, Postgres shows such a table empty: a read that had to wait for it takes its snapshot
+    afterwards.
+    """
+    await pg_store.add(HERE, [record("a")])
+    rewrite = "ALTER TABLE memories ADD COLUMN more tsvector GENERATED ALWAYS AS (to_tsvector('simple', text)) STORED"
+    waiting = "SELECT 1 FROM pg_locks WHERE relation = 'memories'::regclass AND NOT granted"
+    async with await psycopg.AsyncConnection.connect(pg_dsn, autocommit=True) as db:
+        await db.execute(f"SET search_path = {pg_schema}")
+        async with db.transaction():
+            await db.execute(rewrite)
+            reading = asyncio.create_task(pg_store.get(HERE, ["a"]))
+            async with asyncio.timeout(30):
+                while not await (await db.execute(waiting)).fetchall():  # noqa: ASYNC110  # no event tells
+                    await asyncio.sleep(0.01)
+        assert (await reading).keys() == {"a"}

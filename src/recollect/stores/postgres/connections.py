@@ -182,7 +182,7 @@ class Connections:
             timeout=max(1, round(self.settings.statement_timeout * 1000)),
             space="" if space is None else space,
         )
-        return f"{Q[mode]};\n{local}"
+        return ";\n".join([Q[mode], local, *([Q["before_snapshot"]] if mode == "read" else [])])
 
     def _alone(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
         return _alone(self._dsn, self._types, self.place)

@@ -14,6 +14,11 @@ SET LOCAL statement_timeout = {timeout};
 SET LOCAL recollect.space = '{space}';
 SET LOCAL jit = off
 
+-- name: before_snapshot
+-- What a read does before it takes its snapshot: to one from before, a table that was written anew meanwhile for another
+-- column looks empty.
+LOCK TABLE memories IN ACCESS SHARE MODE
+
 -- name: session
 -- The same for a connection that is nobody else's, where a statement may take as long as it needs.
 SET search_path = {path};
