@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -116,6 +117,7 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
     async with client:
         await check_reach(client, address.host)
         app = application(client, limits)
+        gc.freeze()  # modules and schemas stay for good: to look through them again and again would hold requests up
         server = Server(
             uvicorn.Config(
                 app,
