@@ -83,7 +83,9 @@ class Rememberer:
             await _stop([one.task for one in under_way])
 
     async def _store_batch(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Remembered]:
-        copies = await self._store.copies(space, memories)
+        # what is there already need not be embedded; where nothing is to be embedded, storing finds it soon enough
+        embedded = any(draft.vector is None for draft in drafts)
+        copies = await self._store.copies(space, memories) if embedded else [None] * len(memories)
         fresh = [n for n, copy in enumerate(copies) if copy is None]
         vectors = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
         records = [_record(memories[n], vector) for n, vector in zip(fresh, vectors, strict=True)]

@@ -28,6 +28,13 @@ class Turns:
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
         """Around a recall. Raises BackendUnavailable when its turn does not come."""
+        await (self._wait() if self._room.locked() else self._room.acquire())
+        try:
+            yield
+        finally:
+            self._room.release()
+
+    async def _wait(self) -> None:
         try:
             async with asyncio.timeout(self._patience):
                 await self._room.acquire()
@@ -37,7 +44,3 @@ class Turns:
                 "again later, or ask less at once",
                 backend="recollect",
             ) from None
-        try:
-            yield
-        finally:
-            self._room.release()

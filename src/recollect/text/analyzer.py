@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither types nor Python files
@@ -78,7 +78,24 @@ def _stemmers() -> dict[str, Callable[[str], str]]:
 
 
 _STEM: Final = _stemmers()
-_remembered: dict[str, dict[str, tuple[str, ...]]] = {language: {} for language in LANGUAGES}
+
+
+class _Remembered(dict[str, tuple[str, ...]]):
+    """Words and their terms in one language; a word that was not met before is analyzed, and then remembered."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        made = word_terms(word, self._language)
+        if len(word) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[word] = made
+        return made
+
+
+_remembered: Final = {language: _Remembered(language) for language in LANGUAGES}
 
 
 def words(text: str) -> list[str]:
@@ -93,27 +110,8 @@ def terms(text: str, language: str | None = None) -> list[str]:
     ['invoic', 'go', 'to', 'err', 'conn', 'refus', 'err_conn_refused']
     """
     found = words(text)
-    return _terms(found, language or guess(found) or DEFAULT)
-
-
-def _terms(found: list[str], language: str) -> list[str]:
-    known = _remembered[language]
-    result: list[str] = []
-    for word in found:
-        made = known.get(word)
-        result += _learn(word, language) if made is None else made
-    return result
-
-
-def _learn(word: str, language: str) -> tuple[str, ...]:
-    """The terms of a word that was not met before, remembered for the next time."""
-    made = word_terms(word, language)
-    if len(word) <= _LONGEST_REMEMBERED:
-        known = _remembered[language]
-        if len(known) >= _MOST_REMEMBERED:
-            known.clear()
-        known[word] = made
-    return made
+    known = _remembered[language or guess(found) or DEFAULT]
+    return [*chain.from_iterable(map(known.__getitem__, found))]
 
 
 def word_terms(word: str, language: str) -> tuple[str, ...]:
@@ -153,7 +151,7 @@ def matches(text: str, wanted: AbstractSet[str], language: str | None = None) ->
     known = _remembered[language]
     for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
         word = match.group()
-        made = known.get(word) or _learn(word, language)
+        made = known[word]
         if wanted.isdisjoint(made):
             continue
         if len(made) == 1:

@@ -12,7 +12,9 @@ nouns, so nothing a person would search for is on them. `STOP_WORDS` holds them 
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 _WORDS: Final[dict[str, str]] = {
@@ -156,7 +158,19 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 
 _SPEAKERS: Final = _speakers()
 _MOST_KNOWN: Final = 100_000
-_known: dict[str, tuple[str, ...]] = {}
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """Words as they are written, and the languages in which they are small words."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        languages = self[word] = _SPEAKERS.get(fold(word), ())
+        return languages
+
+
+_known: Final = _Known()
 
 
 def guess(words: Sequence[str]) -> str | None:
@@ -165,15 +179,7 @@ def guess(words: Sequence[str]) -> str | None:
     >>> guess("Wann wurde die Rechnung bezahlt".split()), guess(["invoice", "12345"])
     ('german', None)
     """
-    votes: dict[str, int] = {}
-    for word in words[:ENOUGH]:
-        languages = _known.get(word)
-        if languages is None:
-            if len(_known) >= _MOST_KNOWN:
-                _known.clear()
-            languages = _known[word] = _SPEAKERS.get(fold(word), ())
-        for language in languages:
-            votes[language] = votes.get(language, 0) + 1
+    votes = Counter(chain.from_iterable(map(_known.__getitem__, words[:ENOUGH])))
     if not votes:
         return None
     most = max(votes.values())
