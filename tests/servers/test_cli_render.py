@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.color import ColorSystem
 from rich.console import RenderableType
 
-from recollect.engine.transfer import BrokenLine
+from recollect.engine.transfer import BrokenLine, Imported
 from recollect.servers.cli import render
 from recollect.servers.cli.output import console
 from recollect.types import (
@@ -68,7 +68,7 @@ def everything(text: str) -> list[RenderableType]:
         render.history([held]),
         render.neighbors([Neighbor(held, 0.5, 1, text)]),
         render.lane_table([LaneReport("vector", "vector", "failed", text)]),
-        render.broken_lines([BrokenLine(1, text)], most=1),
+        render.broken_lines(Imported(broken=(BrokenLine(1, text),), broken_count=1), most=1),
     ]
 
 

@@ -102,9 +102,13 @@ def test_nobody_breaks_an_engine_for_others_by_what_they_ask(server: Served, set
 
 
 def test_what_is_not_sent_as_json_is_not_guessed_at(server: Served) -> None:
-    """A form, or a body without a type, is refused."""
-    problem(server.client().post(RECALL, data={"query": "a"}), 422)
-    problem(server.client().post(RECALL, content=b'{"query": "a"}'), 422)
+    """A form, or a body without a type, is refused, and told what to send."""
+    for path in (RECALL, MEMORIES):
+        for refused in (
+            server.client().post(path, data={"query": "a"}),
+            server.client().post(path, content=b'{"query": "a"}'),
+        ):
+            assert "send `Content-Type: application/json`" in problem(refused, 422)["detail"]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +194,46 @@ async def test_a_bug_is_told_to_the_log_alone(
     (entry,) = [one for one in caplog.records if one.name.startswith(("recollect", "uvicorn"))]
     assert entry.getMessage() == "GET /v1/spaces/work/usage failed"
     assert entry.exc_info is not None
+
+
+@pytest.mark.parametrize("path", ["/v1/spaces/work/usage", "/health", "/?q=door"])
+async def test_why_an_engine_failed_is_in_the_log(
+    here: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    """One warning for each call, with the reason, whichever door it came by; none with the query string."""
+
+    async def broken(*_: object, **__: object) -> NoReturn:
+        raise BackendError("the disk is full", backend="sqlite")
+
+    for verb in ("usage", "recall"):
+        monkeypatch.setattr(f"recollect.client.AsyncSpace.{verb}", broken)
+    with caplog.at_level(logging.WARNING):
+        assert (await here.get(path)).status_code == 500
+    (entry,) = [one for one in caplog.records if one.name.startswith("recollect")]
+    assert (entry.name, entry.levelname) == ("recollect.gate", "WARNING")
+    assert entry.getMessage() == f"GET {path.partition('?')[0]}: the disk is full"
+
+
+@pytest.mark.parametrize("path", ["/v1/recipes", "/memories", "/health/ready"])
+async def test_a_store_that_cannot_say_who_calls_is_in_the_log(
+    here: httpx.AsyncClient, client: AsyncRecollect, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    """Also where the gate itself is who asked it first."""
+    await client._store.close()
+    with caplog.at_level(logging.WARNING):
+        await here.get(path)
+    (entry,) = [one for one in caplog.records if one.name == "recollect.gate"]
+    assert "is not open" in entry.getMessage()
+
+
+async def test_what_a_caller_did_wrong_is_not_in_the_log(
+    here: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody fills it with requests that cannot be carried out."""
+    with caplog.at_level(logging.WARNING):
+        await here.post(RECALL, json={"query": ""})
+        await here.get("/v1/spaces/work/memories/nope")
+    assert [one for one in caplog.records if one.name.startswith("recollect")] == []
 
 
 async def test_a_recall_without_any_lane(here: httpx.AsyncClient, embedder: FlakyEmbedder) -> None:

@@ -207,6 +207,32 @@ def test_people_are_sent_to_sign_in(server: Served) -> None:
     assert nobody.get("/login").status_code == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_signing_in_leads_to_a_page(server: Served, method: str) -> None:
+    """Not to where only a form can be sent, which the first token's maker would do by reloading."""
+    sent = server.client("").request(method, "/tokens", headers={"Origin": server.url})
+    assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2F")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("PUT", "/", 405), ("GET", "/tokens", 405), ("POST", "/static/mark.svg", 405), ("GET", "/static/nope", 404)],
+)
+def test_a_page_that_is_not_there(server: Served, method: str, path: str, status: int) -> None:
+    """A problem for programs, a page for people."""
+    said = problem(server.client().request(method, path), status)
+    page = server.client(Accept="text/html").request(method, path)
+    assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert said["title"] in page.text
+
+
+def test_mcp_is_for_posts(server: Served) -> None:
+    """Another method is refused as everywhere, and told which is meant."""
+    refused = server.client().get("/mcp")
+    assert "by POST" in problem(refused, 405)["detail"]
+    assert refused.headers["allow"] == "POST"
+
+
 def test_without_tokens_only_this_machines_names_are_heeded(tmp_path: Path) -> None:
     """A server that asks nobody for a token refuses another Host (DNS rebinding) and another Origin; the first token
     closes it, for the next call already.
@@ -233,10 +259,11 @@ def test_without_tokens_only_this_machines_names_are_heeded(tmp_path: Path) -> N
 
 
 def test_a_thousand_guesses(tmp_path: Path) -> None:
-    """Refused, soon without being looked at, noted once; whoever was known before goes on, and no secret is logged."""
+    """Refused, soon with 429, noted once; a right token from that address is heard all the same, though it was never
+    seen before, and no secret is logged.
+    """
     with serving(tmp_path, tokens=True) as served:
         known, guesser = served.client(), served.client("rc_0000_guess")
-        assert known.get("/v1/recipes").status_code == 200
         statuses = [guesser.get("/v1/recipes").status_code for _ in range(1000)]
         assert set(statuses) == {401, 429}
         assert statuses.count(429) > statuses.count(401)
@@ -249,6 +276,32 @@ def test_a_thousand_guesses(tmp_path: Path) -> None:
         assert (lines[0]["event"], lines[0]["who"], lines[0]["status"]) == ("refused", "unknown", 401)
         assert "guess" not in served.errors()
         assert str(served.secret) not in served.errors()
+
+
+def test_a_guesser_keeps_nobody_from_signing_in(tmp_path: Path) -> None:
+    """Beside too many wrong tokens the form is shown, answers another wrong one with 429, and takes a right one."""
+    with serving(tmp_path, tokens=True) as served:
+        browser = served.client("", Origin=served.url)
+        statuses = [browser.post("/login", data={"token": "rc_0000_guess"}).status_code for _ in range(20)]
+        assert set(statuses) == {401, 429}
+        limited = browser.post("/login", data={"token": "rc_0000_guess"})
+        assert (limited.status_code, "too many wrong tokens" in limited.text) == (429, True)
+        assert int(limited.headers["retry-after"]) >= 1
+        assert browser.get("/login").status_code == 200
+        assert browser.post("/login", data={"token": str(served.secret)}).status_code == 303
+
+
+def test_a_stale_cookie_is_no_guess(server: Served) -> None:
+    """It leads to the form each time, which takes it away, and no token from that address is refused for it."""
+    _, wrong = server.token("ours")
+    browser = server.client("", Cookie=f"recollect_token={wrong[:-1]}")
+    for _ in range(20):
+        assert browser.get("/memories").headers["location"] == "/login?next=%2Fmemories"
+    form = browser.get("/login")
+    assert form.status_code == 200
+    assert 'recollect_token=""' in form.headers["set-cookie"]
+    assert "Max-Age=0" in form.headers["set-cookie"]
+    problem(server.client(wrong[:-1]).get("/v1/recipes"), 401)
 
 
 def test_a_token_is_used_too_often(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from recollect import AsyncRecollect, BackendUnavailable
+from recollect import AsyncRecollect, AsyncSpace, BackendUnavailable
 from recollect.ports import Lag
 from recollect.servers.web import application
 from tests.conftest import FlakyEmbedder
@@ -57,11 +58,36 @@ async def test_ready_without_the_embedder_is_degraded(here: httpx.AsyncClient, e
     assert "the embedding service is down" in embedding["detail"]
 
 
+async def test_what_engines_say_is_for_who_administers_all(here: httpx.AsyncClient, client: AsyncRecollect) -> None:
+    """Others, known or not, learn whether each answers: a reason may name a path or another's space."""
+    tokens = [await client.tokens.create(scope="admin"), await client.tokens.create(spaces=["a"], scope="admin")]
+    shown = [{"Authorization": f"Bearer {secret}"} for secret in (*(one.secret for one in tokens), "rc_wrong")]
+    answers = [(await here.get("/health/ready", headers=headers)).json() for headers in (*shown, {})]
+    told = [[check["detail"] for check in answer["checks"]] for answer in answers]
+    assert told[0][0] == "sqlite answers"
+    assert told[1:] == [["answers", "answers"]] * 3
+    assert {answer["status"] for answer in answers} == {"ready"}
+
+
 async def test_ready_without_the_store_is_down(here: httpx.AsyncClient, client: AsyncRecollect) -> None:
     """503, for nothing can be answered."""
     await client._store.close()
     response = await here.get("/health/ready")
     assert (response.status_code, response.json()["status"]) == (503, "down")
+
+
+async def test_ready_without_the_file_is_down(
+    here: httpx.AsyncClient, client: AsyncRecollect, work: AsyncSpace, tmp_path: Path
+) -> None:
+    """503 when the store's file was removed, for what is remembered now would be lost; doctor says why."""
+    await work.remember("A note.")
+    (tmp_path / "memory.db").unlink()
+    response = await here.get("/health/ready")
+    assert (response.status_code, response.json()["status"]) == (503, "down")
+    store = (await client.doctor()).checks[0]
+    assert (store.ok, "removed or replaced" in store.detail) == (False, True)
+    with pytest.raises(BackendUnavailable, match="open it again"):
+        await work.remember("Another note.")
 
 
 async def test_recalls_are_counted(here: httpx.AsyncClient, client: AsyncRecollect, embedder: FlakyEmbedder) -> None:

@@ -11,6 +11,8 @@ from recollect.types import Hit
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 """What is JSON already: most of an answer, so it is looked for first."""
+JSON_ALREADY = "metadata"
+"""A field that is taken as it is: it was checked when it was stored, and may be deep."""
 SHOWN_OF_A_HIT = ("memory", "score", "why", "snippet", "before", "after")
 
 
@@ -23,7 +25,8 @@ def json_ready(value: object) -> Any:
     if names is None:
         names = _known[kind] = _names(kind)
     if names:
-        return {name: json_ready(getattr(value, name)) for name in names}
+        shown = ((name, getattr(value, name)) for name in names)
+        return {name: item if name == JSON_ALREADY else json_ready(item) for name, item in shown}
     if isinstance(value, list | tuple | set | frozenset):
         return [json_ready(item) for item in value]
     if isinstance(value, datetime):

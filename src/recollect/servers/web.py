@@ -8,18 +8,21 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.routing import Route
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.client import AsyncRecollect
 from recollect.errors import ConfigError
+from recollect.servers.connections import OnceInAWhile, Punctual
 from recollect.servers.dashboard import pages
 from recollect.servers.gate.audit import LOGGER as AUDIT
 from recollect.servers.gate.gate import STATIC, Gate, Limits
@@ -32,7 +35,7 @@ MCP = "/mcp"
 PROGRAMS = ("/v1/", "/health/", "/metrics", "/openapi.json")
 """What the API's paths begin with."""
 KEEP_ALIVE_SECONDS = 30
-BACKLOG = 2048
+BACKLOG = 128
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -41,8 +44,8 @@ class Application:
 
     def __init__(self, client: AsyncRecollect, limits: Limits) -> None:
         shown = pages.routes(client)
-        self._shown = {route.path for route in shown if isinstance(route, Route)}
-        self._pages = Starlette(routes=shown, exception_handlers={404: pages.lost(client)})
+        self._shown = methods_of(shown)
+        self._pages = Starlette(routes=shown, exception_handlers={HTTPException: pages.lost(client)})
         self._mcp = over_http.application(client)
         self._api = Api(client)
         self._gate = Gate(self._pass_on, client.tokens, limits, pages=self._shown)
@@ -61,6 +64,15 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._gate(scope, receive, send)
+
+
+def methods_of(routes: Iterable[BaseRoute]) -> Mapping[str, set[str]]:
+    """The paths of pages, and by which methods each is asked for."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for route in routes:
+        if isinstance(route, Route):
+            found[route.path] |= route.methods or set()
+    return dict(found)
 
 
 def is_astray(scope: Scope) -> bool:
@@ -118,24 +130,30 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
         await check_reach(client, address.host)
         app = application(client, limits)
         gc.freeze()  # modules and schemas stay for good: to look through them again and again would hold requests up
-        server = Server(
-            uvicorn.Config(
-                app,
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,  # a query string may hold anything
-                server_header=False,
-                proxy_headers=False,  # whoever connects could say that it is somebody else
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=address.grace,
-                backlog=BACKLOG,
-            )
-        )
+        server = server_of(app, address)
         with address.listen() as opened:
             on_listening(url_of(opened))
             async with app.running():
                 await server.serve([opened])
+
+
+def server_of(app: Application, address: Address) -> Server:
+    """What speaks HTTP for an application."""
+    return Server(
+        uvicorn.Config(
+            app,
+            http=Punctual,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,  # a query string may hold anything
+            server_header=False,
+            proxy_headers=False,  # whoever connects could say that it is somebody else
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=address.grace,
+            backlog=BACKLOG,
+        )
+    )
 
 
 async def check_reach(client: AsyncRecollect, host: str) -> None:
@@ -179,5 +197,6 @@ def log_to_stderr() -> None:
         logger.addHandler(lines)
         logger.setLevel(level)
         logger.propagate = False
+    logging.getLogger("asyncio").addFilter(OnceInAWhile())
     AUDIT.addHandler(logging.StreamHandler())
     AUDIT.propagate = False

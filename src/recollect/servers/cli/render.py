@@ -30,7 +30,7 @@ from recollect.types import (
 if TYPE_CHECKING:
     from recollect.engine.copying import Copied, Some
     from recollect.engine.doctor import Diagnosis
-    from recollect.engine.transfer import BrokenLine, Imported
+    from recollect.engine.transfer import Imported
 
 LEG_STYLES = {"vector": "cyan", "keyword": "green", "graph": "magenta"}
 MARK = "bold yellow"
@@ -301,8 +301,8 @@ def migration(outcome: Migration, *, dry_run: bool) -> RenderableType:
 def imported(outcome: Imported) -> RenderableType:
     parts = [f"read {count(outcome.read, 'line')}", f"{outcome.created:,} new", f"{outcome.copies:,} already there"]
     parts.append(count(outcome.links, "link"))
-    if outcome.broken:
-        parts.append(f"{len(outcome.broken):,} broken")
+    if outcome.broken_count:
+        parts.append(f"{outcome.broken_count:,} broken")
     return Text(", ".join(parts))
 
 
@@ -336,11 +336,12 @@ def some_ids(some: Some) -> str:
     return f"{count(some.count, 'memory', 'memories')} ({', '.join(some.first)}{more})"
 
 
-def broken_lines(broken: Sequence[BrokenLine], *, most: int) -> RenderableType:
+def broken_lines(outcome: Imported, *, most: int) -> RenderableType:
     """The lines that could not be read, by number."""
-    shown = [f"line {line.number}: {one_line(line.reason)}" for line in broken[:most]]
-    if len(broken) > most:
-        shown.append(f"and {count(len(broken) - most, 'other')}; --json names them all")
+    shown = [f"line {line.number}: {one_line(line.reason)}" for line in outcome.broken[:most]]
+    if others := outcome.broken_count - len(shown):
+        named = "them all" if outcome.broken_count == len(outcome.broken) else f"the first {len(outcome.broken):,}"
+        shown.append(f"and {count(others, 'other')}; --json names {named}")
     return Text("\n".join(shown), style=WARNING)
 
 

@@ -53,9 +53,9 @@ def import_(
             bar.stop()
             os._exit(130)
     show(imported, render.imported, as_json=as_json)
-    if imported.broken:
+    if imported.broken_count:
         if not as_json:
-            console(sys.stderr).print(render.broken_lines(imported.broken, most=BROKEN_SHOWN), soft_wrap=True)
+            console(sys.stderr).print(render.broken_lines(imported, most=BROKEN_SHOWN), soft_wrap=True)
         raise typer.Exit(1)
 
 

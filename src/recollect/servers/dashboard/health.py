@@ -11,6 +11,7 @@ from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.engine.doctor import Check
 from recollect.errors import BackendError
 from recollect.ports import Lag
+from recollect.servers.checks import outlined
 from recollect.servers.dashboard import charts
 from recollect.servers.dashboard.shell import Visit
 from recollect.servers.slots import slotted
@@ -65,10 +66,5 @@ async def engines(client: AsyncRecollect, *, told: bool) -> list[EngineState]:
             lags = await client.lag()
         except BackendError as error:
             checks = (*checks, Check("outbox", False, str(error)))
-    return [EngineState(check.name, check.ok, detail(check, told=told), lags.get(check.name)) for check in checks]
-
-
-def detail(check: Check, *, told: bool) -> str:
-    if told:
-        return check.detail
-    return "answers" if check.ok else "does not answer"
+    shown = checks if told else outlined(checks)
+    return [EngineState(check.name, check.ok, check.detail, lags.get(check.name)) for check in shown]

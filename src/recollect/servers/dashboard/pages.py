@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -16,11 +17,15 @@ from starlette.staticfiles import StaticFiles
 from recollect.client import AsyncRecollect
 from recollect.errors import NotAllowed, RecollectError
 from recollect.servers.dashboard import access, health, memories, recall, signing_in
-from recollect.servers.dashboard.shell import Visit, environment, go, here
-from recollect.servers.problems import Problem, problem, problem_of
+from recollect.servers.dashboard.shell import HEADERS, Visit, environment, go, here
+from recollect.servers.problems import MEDIA_TYPE, Problem, problem, problem_of
 
 ExceptionHandler: TypeAlias = Callable[[Request, Exception], Awaitable[Response]]
 View: TypeAlias = Callable[[Visit], Awaitable[Response]]
+NOWHERE: Mapping[int, str] = {
+    HTTPStatus.NOT_FOUND: "there is no page {path} here",
+    HTTPStatus.METHOD_NOT_ALLOWED: "{path} does not take {method}: the Allow header says what it takes",
+}
 STATIC = Path(__file__).with_name("static")
 
 
@@ -51,12 +56,19 @@ def routes(client: AsyncRecollect) -> list[BaseRoute]:
 
 
 def lost(client: AsyncRecollect) -> ExceptionHandler:
-    """What a browser is shown where there is no page."""
+    """What is answered where there is no page, or none by that method: a page for people, a document for programs."""
     templates = environment()
 
-    async def nowhere(request: Request, _: Exception) -> Response:
-        detail = f"there is no page {request.url.path!r:.200} here"
-        return refused(Visit(client, request, templates), problem(HTTPStatus.NOT_FOUND, detail))
+    async def nowhere(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - it is what this is registered for
+        status = HTTPStatus(error.status_code)
+        detail = NOWHERE.get(status, error.detail).format(method=request.method, path=f"{request.url.path!r:.200}")
+        said = problem(
+            status, detail, **{name.replace("-", "_"): value for name, value in (error.headers or {}).items()}
+        )
+        if "text/html" in request.headers.get("accept", ""):
+            return refused(Visit(client, request, templates), said)
+        return Response(said.body, status, {**HEADERS, **said.headers}, MEDIA_TYPE)
 
     return nowhere
 
@@ -79,6 +91,7 @@ async def answer(view: View, visit: Visit) -> Response:
 
 
 def failed(visit: Visit, error: RecollectError) -> Response:
+    visit.request.state.failure = error
     return refused(visit, problem_of(error))
 
 

@@ -18,6 +18,8 @@ from recollect.servers.dashboard.shell import Visit
 from recollect.servers.problems import Problem, problem_of
 from recollect.types import Expectation, LaneReport, Lost, Recall
 
+DIGITS = 9
+"""Of a number that is asked for; int() itself refuses thousands of them."""
 STAGES = ("stored", "passes the filters", "found by a lane", "kept above the cut", "in the answer")
 """What a memory passes on its way into an answer."""
 LOST_AT: Mapping[Lost, int] = {
@@ -106,12 +108,15 @@ async def side(space: AsyncSpace, query: str, recipe: str, visit: Visit) -> Side
     try:
         return Side(recipe, await space.recall(query, recipe=recipe, **options(visit)))
     except RecollectError as error:
+        visit.request.state.failure = error
         return Side(recipe, error=error)
 
 
 def options(visit: Visit) -> Any:
     """What was asked for beside the question, as keywords of `recall`."""
     limit, expect = visit.asked("limit"), visit.asked("expect")
-    if limit and not limit.isdecimal():
-        raise InvalidRequest(f"the number of hits is {limit!r:.80}, and must be a whole number")
+    if limit and not (limit.isdecimal() and len(limit) <= DIGITS):
+        raise InvalidRequest(
+            f"the number of hits is {limit!r:.80}, and must be a whole number of at most {DIGITS} digits"
+        )
     return ({"limit": int(limit)} if limit else {}) | ({"expect": expect} if expect else {})

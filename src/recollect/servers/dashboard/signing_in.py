@@ -8,26 +8,33 @@ from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.servers.dashboard.shell import THEME_COOKIE, THEMES, TOKEN_COOKIE, Visit, go, local
+from recollect.servers.problems import problem_of
 from recollect.types import Token
 
 YEAR = 365 * 24 * 3600
 
 
 async def show(visit: Visit) -> Response:
-    """The form; nobody needs to be signed in to see it."""
+    """The form; nobody needs to be signed in to see it. A cookie that opens nothing any more goes."""
     needed = await visit.client.tokens.required()
-    return visit.page("login.html", next=local(visit.asked("next")), needed=needed, error="")
+    response = visit.page("login.html", next=local(visit.asked("next")), needed=needed, error="")
+    if TOKEN_COOKIE in visit.request.cookies and getattr(visit.request.state, "caller", None) is None:
+        visit.keep(response, TOKEN_COOKIE, "", seconds=0)
+    return response
 
 
 async def sign_in(visit: Visit) -> Response:
-    """A right token goes into a cookie; a wrong one is answered with 401."""
+    """A right token goes into a cookie; a wrong one is answered with 401, and one too many with 429."""
     form = await visit.form()
     next = local(form.get("next", ["/"])[0])
     secret = form.get("token", [""])[0].strip()
     try:
         token = await visit.client.tokens.check(secret)
     except NotAllowed as error:
-        return visit.page("login.html", 401, next=next, needed=True, error=str(error))
+        problem = getattr(visit.request.state, "spent", None) or problem_of(error)
+        again = visit.page("login.html", problem.status, next=next, needed=True, error=problem.detail)
+        again.headers.update(problem.headers)
+        return again
     response = go(next)
     visit.keep(response, TOKEN_COOKIE, secret, seconds_left(token))
     return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -28,6 +29,12 @@ class Call:
     @cached_property
     def credentials(self) -> Credentials | None:
         return credentials(self.headers)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the gate and the door behind it tell each other of it."""
+        state: dict[str, Any] = self.scope.setdefault("state", {})
+        return state
 
     @property
     def method(self) -> str:

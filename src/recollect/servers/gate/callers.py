@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from hashlib import sha256
 from http import HTTPStatus
 from math import ceil
 
@@ -17,7 +15,6 @@ from recollect.servers.problems import Problem, problem
 
 GUESSES_PER_MINUTE = 60
 """Wrong tokens that an address may show; ten of them at once."""
-PROVEN = 10_000
 
 
 class Refused(Exception):
@@ -36,37 +33,33 @@ class Callers:
         self._tokens = tokens
         self._rates = Rates(rate)
         self._guesses = Rates(GUESSES_PER_MINUTE)
-        self._proven: OrderedDict[bytes, None] = OrderedDict()
-        """Digests of secrets that were right once, so that one who guesses keeps no other from an address they share.
-        It does not make them right now.
-        """
 
     async def identify(self, call: Call) -> Watched:
-        """Whose call it is. Raises NotAllowed and Refused."""
+        """Whose call it is. Raises NotAllowed and Refused. A right token is heard however many wrong ones came from its
+        address, which others may share; and a cookie, which a browser sends by itself, is no guess.
+        """
         shown = call.credentials
         if shown is None or (shown.by_cookie and not await self._tokens.required()):  # of another server, perhaps
             return await self._neighbour(call)
-        digest = sha256(shown.secret.encode("utf-8", "surrogateescape")).digest()
-        if digest not in self._proven:
-            self.check_guesses(call)
         try:
             token = await self._tokens.check(shown.secret)
         except NotAllowed:
-            self._guesses.take(call.address)
-            self._proven.pop(digest, None)
+            if not shown.by_cookie:
+                if refusal := self.spent(call):
+                    raise Refused(refusal) from None
+                self.guessed(call)
             raise
-        self._remember(digest)
         if wait := self._rates.take(token.id):
             raise Refused(too_often("this token was used too often", wait), token.id)
         return Watched(token)
 
-    def check_guesses(self, call: Call) -> None:
-        """Raises Refused for an address that has shown too many wrong tokens."""
-        if wait := self._guesses.wait(call.address):
-            raise Refused(too_often("too many wrong tokens came from this address", wait))
+    def spent(self, call: Call) -> Problem | None:
+        """What is said to one more wrong token from an address that has shown too many; None if it has not."""
+        wait = self._guesses.wait(call.address)
+        return too_often("too many wrong tokens came from this address", wait) if wait else None
 
     def guessed(self, call: Call) -> None:
-        """A wrong token was shown to the dashboard."""
+        """A wrong token was shown."""
         self._guesses.take(call.address)
 
     async def _neighbour(self, call: Call) -> Watched:
@@ -75,12 +68,6 @@ class Callers:
             raise NotAllowed("this server asks for a token: send it as `Authorization: Bearer rc_…`", known=False)
         check_host(call.headers)
         return Watched()
-
-    def _remember(self, digest: bytes) -> None:
-        self._proven[digest] = None
-        self._proven.move_to_end(digest)
-        if len(self._proven) > PROVEN:
-            self._proven.popitem(last=False)
 
 
 def too_often(what: str, wait: float) -> Problem:

@@ -1,14 +1,15 @@
 """The gate: what every request to a server passes, whichever door it is for.
 
 It finds out who calls and says so in `scope["state"]["caller"]`; looks at Host and Origin; bounds how often one calls,
-how large a body is and how long one waits for it; notes what is refused or administered; and turns what nobody foresaw
-into an answer and one entry in the log.
+how large a body is and how long one waits for it; notes what is refused or administered; logs which engine failed (a
+door says so in `state["failure"]`); and turns what nobody foresaw into an answer and one entry in the log.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.engine.tokens import Tokens
-from recollect.errors import NotAllowed, RecollectError
+from recollect.errors import BackendError, NotAllowed, RecollectError
 from recollect.servers.gate.audit import Audit, Watched, without_secrets
 from recollect.servers.gate.call import Call
 from recollect.servers.gate.callers import Callers, Refused
@@ -25,7 +26,9 @@ from recollect.servers.gate.origins import SAFE_METHODS, check_origin
 from recollect.servers.problems import Problem, bug, problem_of
 
 LOGGER = logging.getLogger("recollect.gate")
-HEALTH = ("/health/live", "/health/ready")
+ALIVE, READY = "/health/live", "/health/ready"
+READY_SECONDS = 2.0
+"""What it may take to find out who asks whether the engines answer: perhaps they do not."""
 LOGIN = "/login"
 ENTRANCE = (LOGIN, "/logout", "/theme")
 """Pages for those who are not known yet."""
@@ -45,15 +48,17 @@ class Limits:
 
 
 class Gate:
-    """The ASGI application in front of all others. `pages` are paths that people look at: who is not known there is
-    sent to sign in.
+    """The ASGI application in front of all others. `pages` are the paths that people look at, with their methods: who
+    is not known there is sent to sign in.
+
+    Where one signs in, `state["spent"]` is what a wrong token is answered with, if the address has shown too many.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, pages: Collection[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, pages: Mapping[str, Collection[str]]) -> None:
         self._app = app
         self._callers = Callers(tokens, limits.rate)
         self._limits = limits
-        self._pages = frozenset(pages)
+        self._pages = pages
         self._audit = Audit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +75,7 @@ class Gate:
         caller: Watched | None = None
         try:
             caller = await self._admit(call)
-            call.scope.setdefault("state", {})["caller"] = caller
+            call.state["caller"] = caller
             if not call.streamed and call.declared > self._limits.body:
                 await self._refuse(call, exchange, too_large(self._limits.body))
             else:
@@ -80,6 +85,7 @@ class Gate:
         except NotAllowed as error:
             await self._repel(call, exchange, problem_of(error))
         except RecollectError as error:
+            call.state["failure"] = error
             await self._refuse(call, exchange, problem_of(error))
         except (ClientDisconnect, ClientGone):
             LOGGER.debug("%s: the client has left", without_secrets(str(call)))
@@ -92,20 +98,33 @@ class Gate:
         """Who calls; nobody, on a path that is open to everybody."""
         shown = call.credentials
         check_origin(call.headers, call.method, by_cookie=shown is not None and shown.by_cookie)
-        if call.path in HEALTH or call.path.startswith(STATIC):
+        if call.path == READY:
+            return await self._recognize(call)
+        if call.path == ALIVE or call.path.startswith(STATIC):
             return None
         if call.path not in ENTRANCE:
             return await self._callers.identify(call)
-        if call.method not in SAFE_METHODS:
-            self._callers.check_guesses(call)
+        call.state["spent"] = self._callers.spent(call)
         try:
             return await self._callers.identify(call)
-        except NotAllowed:
+        except (NotAllowed, Refused):
             return None
+
+    async def _recognize(self, call: Call) -> Watched | None:
+        """Who asks for the state of the engines, which everybody may: nobody, while the store cannot tell."""
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                return await self._callers.identify(call)
+        except RecollectError as error:
+            call.state["failure"] = error
+        except (Refused, TimeoutError):
+            pass
+        return None
 
     async def _repel(self, call: Call, exchange: Exchange, refusal: Problem, who: str = "unknown") -> None:
         if refusal.status == UNAUTHORIZED and call.path in self._pages:
-            await exchange.redirect(f"{LOGIN}?next={quote(call.target, safe='')}")
+            back = call.target if "GET" in self._pages[call.path] else "/"  # a form cannot be sent again from there
+            await exchange.redirect(f"{LOGIN}?next={quote(back, safe='')}")
             return
         await self._refuse(call, exchange, refusal)
         self._audit.repelled(who, call.address, str(call), refusal.status, refusal.detail)
@@ -113,13 +132,15 @@ class Gate:
     async def _refuse(self, call: Call, exchange: Exchange, refusal: Problem) -> None:
         """A document for programs; on a page, for people, the page's own application says it (`state["refusal"]`)."""
         if call.path in self._pages and not exchange.status:
-            call.scope.setdefault("state", {})["refusal"] = refusal
+            call.state["refusal"] = refusal
             await self._app(call.scope, exchange.receive, exchange.send)
         else:
             await exchange.refuse(refusal)
 
     def _note(self, call: Call, caller: Watched | None, status: int) -> None:
-        """After the call: what was asked of its caller's rights, whatever door asked."""
+        """After the call: which engine failed, and what was asked of its caller's rights, whatever door it was for."""
+        if isinstance(failure := call.state.get("failure"), BackendError):
+            LOGGER.warning("%s: %s", without_secrets(str(call)), without_secrets(str(failure)))
         if caller is None:
             if call.path == LOGIN and status == UNAUTHORIZED:
                 self._callers.guessed(call)

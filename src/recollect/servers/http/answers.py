@@ -196,13 +196,14 @@ class BrokenLine(Answer):
 
 
 class Imported(Answer):
-    """What an import did. Broken lines are named; the good ones are kept."""
+    """What an import did. Broken lines are counted, and the first 1,000 named; the good ones are kept."""
 
     read: int
     created: int
     copies: int
     links: int
     broken: list[BrokenLine]
+    broken_count: int
 
 
 class Token(Answer):

@@ -33,14 +33,19 @@ def handle_failures(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _bug)
 
 
-async def _ours(_: Request, error: Exception) -> Response:
+async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, RecollectError)  # noqa: S101 - it is what this is registered for
+    request.state.failure = error
     return refusal(problem_of(error))
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     mistakes = error.errors()
+    if any(isinstance(mistake["input"], bytes) for mistake in mistakes):  # which JSON has none of
+        return refusal(
+            problem_of(InvalidRequest("the body is not said to be JSON: send `Content-Type: application/json`"))
+        )
     if any(mistake["type"] == "json_invalid" for mistake in mistakes):
         detail = f"the body is not JSON: {mistakes[0]['ctx']['error']} at character {mistakes[0]['loc'][-1]}"
         return refusal(problem(HTTPStatus.BAD_REQUEST, detail))

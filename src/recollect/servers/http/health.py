@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from recollect.client import AsyncRecollect
 from recollect.engine.doctor import Diagnosis
+from recollect.servers.caller import Caller
+from recollect.servers.checks import outlined
 from recollect.servers.http import answers
 from recollect.servers.http.access import Calling
 from recollect.servers.http.bodies import Status
@@ -56,10 +58,12 @@ def watching(client: AsyncRecollect) -> APIRouter:
             503: {"model": answers.Readiness, "description": "The store is down."},
         },
     )
-    async def ready() -> Response:
+    async def ready(request: Request) -> Response:
+        """What an engine says of itself is told to who administers all spaces; to others, whether it answers."""
         seen = await looking.look()
         state = status_of(seen)
-        return answer({"status": state, "checks": seen.checks}, 503 if state == "down" else 200)
+        checks = seen.checks if administers_all(request) else outlined(seen.checks)
+        return answer({"status": state, "checks": checks}, 503 if state == "down" else 200)
 
     @router.get(
         "/metrics",
@@ -72,6 +76,11 @@ def watching(client: AsyncRecollect) -> APIRouter:
         return Response(await meters.exposition(), headers=HEADERS, media_type=CONTENT_TYPE)
 
     return router
+
+
+def administers_all(request: Request) -> bool:
+    caller = getattr(request.state, "caller", None)
+    return isinstance(caller, Caller) and caller.may("admin")
 
 
 def status_of(seen: Diagnosis) -> Status:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as ASGIScope
 
@@ -19,6 +20,7 @@ from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.servers.caller import Caller
 from recollect.servers.mcp.server import Context, server
+from recollect.servers.problems import MEDIA_TYPE, problem
 from recollect.types import Scope
 
 SPACE_HEADER = "X-Recollect-Space"
@@ -66,8 +68,8 @@ class Application:
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Without sessions there is nothing to listen to by GET, and nothing to end by DELETE."""
         if scope["method"] != "POST":
-            refusal = PlainTextResponse("MCP requests are sent here by POST.\n", 405, {"Allow": "POST"})
-            await refusal(scope, receive, send)
+            refusal = problem(HTTPStatus.METHOD_NOT_ALLOWED, "MCP requests are sent here by POST", Allow="POST")
+            await Response(refusal.body, refusal.status, refusal.headers, MEDIA_TYPE)(scope, receive, send)
             return
         await self._sessions.handle_request(scope, receive, send)
 

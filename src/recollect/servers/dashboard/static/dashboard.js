@@ -31,7 +31,7 @@ function keepFresh(live) {
       exchange(live, fresh);
       offline.hidden = true;
     } catch (error) {
-      reason.textContent = error instanceof TypeError ? "It cannot be reached." : `It says: ${error.message}.`;
+      reason.textContent = error instanceof TypeError ? "It cannot be reached." : `It says: ${error.message.replace(/\.$/, "")}.`;
       offline.hidden = false;
     }
   }
