@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from recollect import __version__
 from recollect.client import AsyncSpace
-from recollect.errors import InvalidRequest, NotAllowed, NotFound, RecollectError
+from recollect.errors import BackendError, InvalidRequest, NotAllowed, NotFound, RecollectError
 from recollect.servers.documents import json_ready
 from recollect.servers.mcp.arguments import schema_of
 from recollect.servers.mcp.tools import TOOLS, Tool
@@ -65,6 +65,8 @@ def server(admit: Admission) -> Server[Any]:
             visit.must(tool.scope)
             document, text = await tool.answer(await visit.space(), params.arguments or {})
         except RecollectError as error:
+            if isinstance(error, BackendError):  # whoever runs the server should know, too
+                logger.warning("%s failed: %s", tool.name, error)
             return _failure(type(error).__name__, str(error))
         except Exception as error:
             logger.exception("%s failed", tool.name)
