@@ -10,13 +10,18 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from recollect.types import Memory
 
 TEXT_BYTES = 1024 * 1024
 QUERY_BYTES = 8 * 1024
 METADATA_BYTES = 256 * 1024
+METADATA_LEVELS = 64
 NAME_CHARACTERS = 200
 TITLE_CHARACTERS = 1000
 SOURCE_CHARACTERS = 2000
@@ -118,6 +123,14 @@ def check_strength(value: object) -> float:
     return float(value)
 
 
+def check_supersedable(memory: Memory, by: object) -> None:
+    """A memory is superseded once: by another only if it holds, by the same again at any time."""
+    if memory.superseded_by is not None and memory.superseded_by != by:
+        raise InvalidRequest(
+            f"memory {memory.id!r} was superseded by {memory.superseded_by!r} already: supersede that one"
+        )
+
+
 def check_time(what: str, value: object) -> datetime | None:
     """A moment, aware; one without a zone is taken as UTC."""
     if value is None:
@@ -143,13 +156,24 @@ def check_metadata(value: object) -> Mapping[str, Any]:
         raise InvalidRequest(f"metadata must be a JSON object, not {type(value).__name__}")
     try:
         text = json.dumps(dict(value), allow_nan=False, ensure_ascii=False)
+        copy: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"metadata cannot be written as JSON: {error}") from None
     check_characters("metadata", text, METADATA_BYTES)
-    copy: dict[str, Any] = json.loads(text)
+    if _is_deeper(copy, METADATA_LEVELS):
+        raise InvalidRequest(f"metadata is nested deeper than the {METADATA_LEVELS} levels allowed: flatten it")
     if any("\x00" in part for part in _texts(copy)):
         raise InvalidRequest("metadata holds a NUL character: remove it")
     return copy
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    """Whether objects and lists lie in each other more than so many times. Level by level: no depth is too much."""
+    level: list[Any] = [value]
+    for _ in range(most):
+        items = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
+        level = [item for item in items if isinstance(item, dict | list)]
+    return bool(level)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -162,7 +162,9 @@ class Records(Protocol):
         """Delete rows, words, vectors and links; how many there were."""
 
     async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
-        """Mark `old` as replaced by `new`. Raises NotFound, and InvalidRequest for a cycle."""
+        """Mark `old` as replaced by `new`. Raises NotFound, and InvalidRequest for a cycle or where another has
+        replaced it already: of several at once one wins.
+        """
 
     async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
         """A memory with those that it replaced and that replaced it, through others too, whatever their state: each
@@ -449,6 +451,9 @@ class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grant
 
     async def settle(self, space: str) -> None:
         """Wait for an index that is being built for searches of this space, if any."""
+
+    async def check(self) -> None:
+        """Raises BackendError unless the store answers, and keeps what is written to it now."""
 
     async def remarks(self) -> Sequence[str]:
         """What whoever looks after this store should know about its indexes."""

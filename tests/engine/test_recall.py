@@ -297,6 +297,7 @@ async def test_every_value_of_a_recipe_can_be_overridden(work: AsyncSpace) -> No
         ("x", {"lanes": {"vector": {"volume": 11}}}, "no setting 'volume'"),
         ("x", {"lanes": {"graph": {"depth": 9}}}, "depth"),
         ("x", {"lanes": {"vector": {"ef_search": 0}}}, "ef_search"),
+        ("x", {"recipe": "drobek", "lanes": {"vector": {"ef_search": "x"}}}, "ef_search"),
         ("x", {"fanout": 0}, "fanout"),
         ("x", {"window": -1}, "window"),
         ("x", {"kinds": "fact"}, "list"),

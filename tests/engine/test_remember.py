@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, InvalidRequest, NotFound
+from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, InvalidRequest, Memory, NotFound
 from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine import upkeep
 from tests.conftest import FlakyEmbedder
@@ -49,6 +49,19 @@ async def test_an_exact_copy_is_answered_with_the_first(work: AsyncSpace, embedd
     assert (await work.remember("The door code is 4711", kind="message")).created
     assert (await work.remember("The door code is 4711", namespace="other")).created
     assert (await work.stats()).memories == 3
+
+
+async def test_an_id_that_says_something_else_is_refused(work: AsyncSpace) -> None:
+    """A new text under a known id is not dropped unheard; the same text under it is a copy, before an update and
+    after it.
+    """
+    await work.remember("one", id="k")
+    with pytest.raises(InvalidRequest, match=r"memory 'k' is there already and says something else: update it"):
+        await work.remember("two", id="k")
+    assert not (await work.remember("one", id="k")).created
+    await work.update("k", text="two")
+    assert not (await work.remember("two", id="k")).created
+    assert (await work.stats()).memories == 1
 
 
 async def test_what_is_true_again_can_be_remembered_again(work: AsyncSpace) -> None:
@@ -229,6 +242,17 @@ async def test_a_superseded_memory_gives_way_to_its_correction(work: AsyncSpace)
     for bad in ({}, {"text": "x", "by": old}, {"by": old, "kind": "fact"}):
         with pytest.raises(InvalidRequest, match="supersede needs"):
             await work.supersede(new.id, **bad)  # type: ignore[arg-type]
+
+
+async def test_of_corrections_at_once_one_holds(work: AsyncSpace) -> None:
+    """The others are told which one it was, and what they would have said instead is not stored."""
+    old = (await work.remember("The office is in Rome")).memory.id
+    tries = (work.supersede(old, f"The office is in town {n}") for n in range(5))
+    outcomes = await asyncio.gather(*tries, return_exceptions=True)
+    (new,) = [one for one in outcomes if isinstance(one, Memory)]
+    refused = [str(one) for one in outcomes if isinstance(one, InvalidRequest)]
+    assert refused == [f"memory {old!r} was superseded by {new.id!r} already: supersede that one"] * 4
+    assert [memory.id for memory in (await work.list()).memories] == [new.id]
 
 
 async def test_a_memory_has_a_history(work: AsyncSpace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from recollect import AsyncRecollect, AsyncSpace
+from recollect.engine.transfer import BROKEN_NAMED
 
 
 async def lines_of(space: AsyncSpace) -> list[str]:
@@ -43,11 +44,33 @@ async def test_a_broken_line_is_named_and_the_good_ones_are_kept(work: AsyncSpac
         '{"from": "x", "to": "y"}',
         '{"text": "three", "tags": ["a"]}',
         "[1]",
+        '{"text": "four", "id": "k", "superseded_by": "k"}',
     ]
     done = await work.import_lines(lines)
-    assert [line.number for line in done.broken] == [3, 4, 5, 6, 7, 9]
-    assert (done.read, done.created) == (9, 2)
+    assert [line.number for line in done.broken] == [3, 4, 5, 6, 7, 9, 10]
+    assert (done.read, done.created) == (10, 2)
     assert {m.text for m in (await work.list()).memories} == {"one", "three"}
+
+
+async def test_of_many_broken_lines_the_first_are_named_and_all_counted(work: AsyncSpace) -> None:
+    """In the order of the file, with the links whose ends are missing."""
+    lines = ['{"from": "x", "to": "y"}' if n % 500 == 0 else "{broken" for n in range(BROKEN_NAMED + 200)]
+    seen: list[int] = []
+    done = await work.import_lines([*lines, '{"text": "good"}'], on_progress=lambda now: seen.append(now.broken_count))
+    assert [line.number for line in done.broken] == [*range(1, BROKEN_NAMED + 1)]
+    assert (done.broken_count, done.read, done.created) == (len(lines), len(lines) + 1, 1)
+    assert seen[0] == 64
+    assert seen[-1] == len(lines)
+
+
+async def test_what_was_updated_since_its_export_stays_as_it_is(work: AsyncSpace) -> None:
+    """A line whose id is there counts as a copy, whatever it says."""
+    await work.remember("one", id="k")
+    lines = await lines_of(work)
+    await work.update("k", text="two")
+    done = await work.import_lines(lines)
+    assert (done.created, done.copies, done.broken_count) == (0, 1, 0)
+    assert (await work.get("k")).text == "two"
 
 
 async def test_running_an_import_again_makes_no_copies(work: AsyncSpace) -> None:

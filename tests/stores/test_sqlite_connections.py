@@ -155,6 +155,39 @@ async def test_waiting_for_another_writer_holds_up_nothing_else(tmp_path: Path) 
     await connections.close()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_what_nobody_would_find_again_is_not_written(connections: Connections, replaced: bool) -> None:
+    """A file that was removed or replaced while it was open takes no write, and is not in order; what it held can
+    still be read from here.
+    """
+    await write(connections, "a")
+    assert await connections.read(spaces) == ["a"]
+    await connections.check()
+    if replaced:
+        other = Connections(connections.path.with_name("other.db"))
+        await other.open()
+        await other.close()
+        other.path.replace(connections.path)
+    else:
+        connections.path.unlink()
+    with pytest.raises(BackendUnavailable, match="was removed or replaced while it was open; open it again"):
+        await write(connections, "b")
+    with pytest.raises(BackendUnavailable, match="was removed or replaced"):
+        await connections.check()
+    assert await connections.read(spaces) == ["a"]
+
+
+async def test_a_store_is_known_again_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path means the file that it led to when it was opened."""
+    monkeypatch.chdir(tmp_path)
+    connections = Connections(Path("memory.db"))
+    await connections.open()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    await write(connections, "a")
+    await connections.close()
+
+
 def test_every_driver_error_is_translated() -> None:
     """Whatever SQLite raises becomes a BackendError of one sentence that names the file."""
     kinds = [kind for kind in vars(apsw).values() if isinstance(kind, type) and issubclass(kind, apsw.Error)]

@@ -10,7 +10,15 @@ import pytest
 from recollect.engine.drafts import check_changes, complete, to_draft
 from recollect.engine.ids import new_id
 from recollect.errors import InvalidRequest
-from recollect.limits import TEXT_BYTES, check_metadata, check_name, check_strength, check_time, check_vector
+from recollect.limits import (
+    METADATA_LEVELS,
+    TEXT_BYTES,
+    check_metadata,
+    check_name,
+    check_strength,
+    check_time,
+    check_vector,
+)
 from recollect.types import Draft
 
 NOW = datetime(2026, 5, 3, tzinfo=UTC)
@@ -119,6 +127,19 @@ def test_bad_vectors_are_refused(vector: object) -> None:
 def test_a_vector_is_brought_to_length_1() -> None:
     """3, 4 becomes 0.6, 0.8."""
     assert np.allclose(check_vector([3, 4], 2), [0.6, 0.8])
+
+
+@pytest.mark.parametrize("levels", [64, 65, 900, 100_000])
+def test_metadata_may_be_nested_sixty_four_deep(levels: int) -> None:
+    """One level more is refused, however much deeper it goes: what is stored can be written by every door."""
+    metadata: dict[str, object] = {}
+    for _ in range(levels - 1):
+        metadata = {"a": metadata}
+    if levels <= METADATA_LEVELS:
+        assert check_metadata(metadata) == metadata
+    else:
+        with pytest.raises(InvalidRequest, match=r"metadata is nested deeper|metadata cannot be written"):
+            check_metadata(metadata)
 
 
 def test_metadata_is_a_copy() -> None:

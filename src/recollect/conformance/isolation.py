@@ -18,7 +18,7 @@ EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
 OUTBOX = {"feed", "waiting", "delivered", "lag", "lease", "release"}
 KEYRING = {"add_token", "token", "tokens", "revoke_token", "any_token"}
 OPENING = {"open", "migrate", "close", "bulk", "remarks"}
-WITHOUT_SPACE = {"spaces", "generation", "set_generation", *OPENING, *OUTBOX, *KEYRING}
+WITHOUT_SPACE = {"spaces", "check", "generation", "set_generation", *OPENING, *OUTBOX, *KEYRING}
 """What concerns the whole store."""
 
 

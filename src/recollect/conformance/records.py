@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -286,6 +287,21 @@ async def spec_supersede_hides_the_old(store: Store) -> None:
     assert (old.superseded_by, old.updated_at) == ("new", NOW + timedelta(hours=1))
     assert await ids(store) == ["new"]
     assert await ids(store, Filter(include_superseded=True)) == ["new", "old"]
+
+
+async def spec_of_several_successors_one_wins(store: Store) -> None:
+    """Who supersedes what was superseded meanwhile is told by what; the same successor may be named again."""
+    await store.add(HERE, [record(id) for id in ("old", "a", "b", "c")])
+    tries = (store.supersede(HERE, "old", new, now=NOW) for new in "abc")
+    refused = [one for one in await asyncio.gather(*tries, return_exceptions=True) if one is not None]
+    winner = (await store.get(HERE, ["old"]))["old"].superseded_by
+    assert winner is not None
+    assert winner in "abc"
+    assert len(refused) == 2
+    for error in refused:
+        assert isinstance(error, InvalidRequest)
+        assert f"was superseded by {winner!r} already: supersede that one" in str(error)
+    await store.supersede(HERE, "old", winner, now=NOW)
 
 
 async def spec_supersede_makes_no_cycles(store: Store) -> None:

@@ -41,6 +41,7 @@ async def examine(engine: Engine) -> Diagnosis:
     """Look at the store, the model of its vectors, the embedder, and what each space still waits for."""
 
     async def store() -> str:
+        await engine.store.check()
         spaces = await engine.store.spaces()
         return f"{engine.store.name} answers, with {len(spaces)} space{'' if len(spaces) == 1 else 's'}"
 
@@ -72,7 +73,7 @@ async def answering(engine: Engine) -> Diagnosis:
     """
 
     async def store() -> str:
-        await engine.store.generation()
+        await engine.store.check()
         return f"{engine.store.name} answers"
 
     async def embedder() -> str:

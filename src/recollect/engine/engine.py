@@ -29,7 +29,7 @@ from recollect.engine.usage import HitCounter, check_since, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import within
-from recollect.limits import check_name, check_number, check_strength, check_vector
+from recollect.limits import check_name, check_number, check_strength, check_supersedable, check_vector
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
 from recollect.recipes import Recipe
@@ -238,16 +238,22 @@ class Engine:
     async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
         """Replace a memory by a new one (a draft) or by another that is there already (its id)."""
         known = await self.get(space, old)
-        if known.superseded_by is not None and known.superseded_by != new:
-            raise InvalidRequest(
-                f"memory {old!r} was superseded by {known.superseded_by!r} already: supersede that one"
-            )
-        if isinstance(new, str) and (await self.get(space, new)).superseded_by is not None:
-            raise InvalidRequest(f"memory {new!r} is itself superseded: name the one that holds now")
-        id = new if isinstance(new, str) else (await self.remember(space, new)).memory.id
+        check_supersedable(known, new)
+        if isinstance(new, str):
+            by = Remembered(await self.get(space, new), created=False)
+            if by.memory.superseded_by is not None:
+                raise InvalidRequest(f"memory {new!r} is itself superseded: name the one that holds now")
+        else:
+            by = await self.remember(space, new)
+        id = by.memory.id
         if id == old:
             raise InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
-        await self.store.supersede(space, old, check_name("id", id), now=datetime.now(UTC))
+        try:
+            await self.store.supersede(space, old, id, now=datetime.now(UTC))
+        except (InvalidRequest, NotFound):  # somebody else was quicker
+            if by.created:
+                await self.forget(space, [id])
+            raise
         self._wrote()
         return await self.get(space, id)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, get_args
 
 from recollect.errors import InvalidRequest
@@ -142,8 +143,12 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
     return changes
 
 
-def _clamped(ef_search: int | None) -> int | None:
-    return None if ef_search is None else min(max(ef_search, 1), EF_SEARCH_MOST)
+def _clamped(lane: Lane) -> Lane:
+    """A lane whose ef_search is brought within its bounds, if it is a number at all."""
+    if lane.ef_search is None:
+        return lane
+    check_number(f"ef_search of lane {lane.name!r}", lane.ef_search, -inf, inf, whole=True)
+    return replace(lane, ef_search=min(max(lane.ef_search, 1), EF_SEARCH_MOST))
 
 
 def _check_recipe(how: Recipe) -> Recipe:
@@ -186,7 +191,7 @@ def _check_lanes(how: Recipe) -> Recipe:
     if not any(lane.weight > 0 for lane in how.lanes):
         raise InvalidRequest("every lane has weight 0: give at least one lane a weight above 0")
     if how.limit.clamp:
-        how = replace(how, lanes=tuple(replace(lane, ef_search=_clamped(lane.ef_search)) for lane in how.lanes))
+        how = replace(how, lanes=tuple(_clamped(lane) for lane in how.lanes))
     for lane in how.lanes:
         check_number(f"the deadline of lane {lane.name!r}", lane.deadline, 0.001, 600)
         check_number(f"the depth of lane {lane.name!r}", lane.depth, *DEPTHS, whole=True)

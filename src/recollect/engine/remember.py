@@ -49,11 +49,11 @@ class Rememberer:
         """One memory, findable and linked to its three nearest when this returns."""
         memory = complete(space, draft, datetime.now(UTC))
         if (copy := (await self._store.copies(space, [memory]))[0]) is not None:
-            return Remembered(copy, created=False)
+            return _same(memory, Remembered(copy, created=False))
         vector = (await self._vectors_of(space, [draft], [memory]))[0]
         edges = None if vector is None else await self._nearest(space, memory.id, vector)
         (remembered,) = await self._store.add(space, [_record(memory, vector, edges)])
-        return remembered
+        return _same(memory, remembered)
 
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
@@ -136,6 +136,15 @@ def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
 def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | None = None) -> Record:
     state: EmbeddingState = "pending" if vector is None else "ready"
     return Record(replace(memory, embedding=state), vector, edges or (), linked=edges is not None)
+
+
+def _same(memory: Memory, answer: Remembered) -> Remembered:
+    """The answer to a memory, which says the same: an id stands for one text, and a new one would go unheard."""
+    if answer.memory.text != memory.text:
+        raise InvalidRequest(
+            f"memory {memory.id!r} is there already and says something else: update it, or leave the id out"
+        )
+    return answer
 
 
 class _Batch(NamedTuple):

@@ -18,6 +18,8 @@ from recollect.ports import Store
 from recollect.types import Draft, Edge, Filter, Memory
 
 PAGE = 500
+BROKEN_NAMED = 1_000
+"""Broken lines that an import names: who has more of them gave it another kind of file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Imported:
     copies: int = 0
     links: int = 0
     broken: tuple[BrokenLine, ...] = ()
+    """The first that could not be taken; `broken_count` counts all of them."""
+    broken_count: int = 0
 
 
 async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
@@ -77,15 +81,16 @@ async def import_lines(
     lines: Iterable[str] | AsyncIterable[str],
     on_progress: Callable[[Imported], None] | None = None,
 ) -> Imported:
-    """Take in lines as `export` writes them, or plain `{"text": …}` ones. A broken line is counted and named, the
-    good ones are kept; what is there already is not stored again, so a cut-off import is simply run again.
+    """Take in lines as `export` writes them, or plain `{"text": …}` ones. Broken lines are counted and the first
+    of them named, the good ones are kept; what is there already is not stored again, so a cut-off import is simply run
+    again.
     """
     if isinstance(lines, str):
         raise InvalidRequest("import takes the lines of a file, one text each, not one text: use text.splitlines()")
     done = Imported()
-    broken: list[BrokenLine] = []
     async for batch in _batches(lines):
         good: list[Numbered] = []
+        broken: list[BrokenLine] = []
         for number, line in batch:
             try:
                 if not isinstance(line, str) or line.strip():
@@ -148,12 +153,25 @@ async def _take(
         created = sum(one.created for one in remembered)
         done = replace(done, created=done.created + created, copies=done.copies + len(remembered) - created)
     links = await _link(store, space, [(number, one) for number, one in good if isinstance(one, Edge)], broken)
-    broken.sort(key=lambda line: line.number)
-    return replace(done, links=done.links + links, broken=tuple(broken))
+    return replace(
+        done,
+        links=done.links + links,
+        broken=_named(done.broken, broken),
+        broken_count=done.broken_count + len(broken),
+    )
+
+
+def _named(before: tuple[BrokenLine, ...], broken: list[BrokenLine]) -> tuple[BrokenLine, ...]:
+    """The broken lines of the batches before, and those of this one in their order, as far as they are named."""
+    if not broken or len(before) >= BROKEN_NAMED:
+        return before
+    return (*before, *sorted(broken, key=lambda line: line.number))[:BROKEN_NAMED]
 
 
 async def _link(store: Store, space: str, edges: list[tuple[int, Edge]], broken: list[BrokenLine]) -> int:
     """How many links were made: all at once, or one by one when some end is missing, so that its line can be named."""
+    if not edges:
+        return 0
     try:
         await store.link(space, [edge for _, edge in edges])
         return len(edges)

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
+from recollect.limits import check_supersedable
 from recollect.types import Edge, EmbeddingState, Generation, Memory, Record
 
 if TYPE_CHECKING:
@@ -140,6 +141,14 @@ def changed(old: Memory, changes: Mapping[str, Any], vector: Vector | None, now:
         raise InvalidRequest(f"{old.id!r} is in no thread and can have no place, such as {new.place}: name its thread.")
     embedding: EmbeddingState = old.embedding if passage(new) == passage(old) else "pending"
     return replace(new, embedding=embedding if vector is None else "ready")
+
+
+def check_succession(here: Mapping[str, Memory], old: str, new: str) -> None:
+    """Raise NotFound unless both memories are here, and InvalidRequest if the old one has another successor."""
+    for id in (old, new):
+        if id not in here:
+            raise missing(id)
+    check_supersedable(here[old], new)
 
 
 def superseding_refused(old: str, new: str) -> InvalidRequest:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from recollect.ports import Beside, Mark
-from recollect.stores.contents import content_hash, missing, standing, superseding_refused, utc
+from recollect.stores.contents import check_succession, content_hash, standing, superseding_refused, utc
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
-from recollect.stores.postgres.rows import Q, fetch, firsts, row_numbers, rows_of, stored
+from recollect.stores.postgres.rows import Q, fetch, firsts, rows_of, stored
 from recollect.types import Filter, Memory, Page, SpaceStats
 
 
@@ -62,12 +62,9 @@ async def marks(db: Database, space: int, ids: Sequence[str]) -> dict[str, Mark]
     return {id: Mark(hash, linked) for id, hash, linked in found}
 
 
-async def supersede(db: Database, space: int, old: str, new: str, now: datetime) -> None:
+async def supersede(db: Database, space: int, name: str, old: str, new: str, now: datetime) -> None:
     await db.execute(Q["lock_successions"], {"space": space})
-    here = await row_numbers(db, space, (old, new))
-    for id in (old, new):
-        if id not in here:
-            raise missing(id)
+    check_succession(await fetch(db, space, name, (old, new)), old, new)
     if old in await firsts(db, Q["successors"], space=space, id=new):
         raise superseding_refused(old, new)
     await db.execute(Q["supersede"], {"space": space, "old": old, "new": new, "now": utc(now)})

@@ -147,6 +147,9 @@ class PostgresStore:
         while await self._read(space, work):
             await self._vectors.settle()
 
+    async def check(self) -> None:
+        await self.generation()
+
     async def remarks(self) -> Sequence[str]:
         return await self._connections.read(vectors.remarks)
 
@@ -186,7 +189,7 @@ class PostgresStore:
         return await self._write(space, lambda db, number: writes.forget(db, number, ids))
 
     async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
-        await self._write(space, lambda db, number: records.supersede(db, number, old, new, now))
+        await self._write(space, lambda db, number: records.supersede(db, number, space, old, new, now))
 
     async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
         return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))

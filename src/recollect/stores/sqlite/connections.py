@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import apsw
 
@@ -43,6 +43,7 @@ class Connections:
         self._prepare = prepare
         self._limit = readers
         self._busy_seconds = busy_seconds
+        self._file: _File | None = None
         self._idle: list[apsw.Connection] = []
         self._readers: ThreadPoolExecutor | None = None
         self._writer: tuple[ThreadPoolExecutor, apsw.Connection] | None = None
@@ -80,23 +81,29 @@ class Connections:
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one transaction, durable on return; an error undoes all of it. A write that has begun when
-        its wait is cancelled runs to its end.
+        its wait is cancelled runs to its end. Raises BackendUnavailable when nobody would find it again.
         """
         if not self._writer:
             raise self._closed()
         thread, db = self._writer
 
         def run() -> T:
+            self._check_file()
             with writing(db):
                 return work(db)
 
         return await asyncio.wrap_future(thread.submit(self._translated, run))
+
+    async def check(self) -> None:
+        """Raise unless the store can be read, and what is written to it now would be found again."""
+        await self.read(lambda _: self._check_file())
 
     def borrow(self) -> apsw.Connection:
         """An idle reader, the one used last (its cache is warm), or a new one: never more than there are threads."""
         try:
             return self._idle.pop()
         except IndexError:
+            self._check_file()  # a new connection must not see another store than the others do
             return self._connect(_READER, cache_mib=8)
 
     def give_back(self, db: apsw.Connection) -> None:
@@ -111,6 +118,7 @@ class Connections:
         db = self._connect(_WRITER, cache_mib=64)
         try:
             migrations.prepare(db, self.path)
+            self._file = _File.at(self.path.absolute())
         except BaseException:
             db.close()
             raise
@@ -135,6 +143,13 @@ class Connections:
         self._idle.clear()
         writer.close()
 
+    def _check_file(self) -> None:
+        """Raise when the file was removed or replaced: SQLite would go on with one that no path leads to any more."""
+        if self._file is not None and not self._file.is_there():
+            raise BackendUnavailable(
+                f"{self.path} was removed or replaced while it was open; open it again.", backend="sqlite"
+            )
+
     def _closed(self) -> BackendError:
         return BackendError(f"{self.path} is not open: open the store first.", backend="sqlite")
 
@@ -146,6 +161,25 @@ class Connections:
         except OSError as error:
             reason = error.strerror or str(error)
             raise BackendError(f"{self.path} cannot be used: {reason}.", backend="sqlite") from error
+
+
+class _File(NamedTuple):
+    """Which file a path led to; the path is absolute, for the process may go to another folder."""
+
+    path: Path
+    device: int
+    number: int
+
+    @classmethod
+    def at(cls, path: Path) -> _File:
+        found = path.stat()
+        return cls(path, found.st_dev, found.st_ino)
+
+    def is_there(self) -> bool:
+        try:
+            return _File.at(self.path) == self
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
 
 class _Reading(Generic[T]):

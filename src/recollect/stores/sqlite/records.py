@@ -10,7 +10,7 @@ import apsw
 
 from recollect.errors import EmbeddingMismatch
 from recollect.ports import Beside, Mark
-from recollect.stores.contents import content_hash, missing, standing, superseding_refused
+from recollect.stores.contents import check_succession, content_hash, standing, superseding_refused
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
 from recollect.types import Filter, Generation, Memory, Page, SpaceStats
@@ -71,11 +71,8 @@ def marks(db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Mark
     return {id: Mark(hash, bool(linked)) for id, hash, linked in db.execute(Q["marks"], (space, as_json(ids)))}
 
 
-def supersede(db: apsw.Connection, space: int, old: str, new: str, now: datetime) -> None:
-    here = row_numbers(db, space, (old, new))
-    for id in (old, new):
-        if id not in here:
-            raise missing(id)
+def supersede(db: apsw.Connection, space: int, name: str, old: str, new: str, now: datetime) -> None:
+    check_succession(fetch(db, space, name, (old, new)), old, new)
     if old in _firsts(db.execute(Q["successors"], (space, new))):
         raise superseding_refused(old, new)
     tick(db)

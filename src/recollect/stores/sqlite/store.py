@@ -119,6 +119,9 @@ class SqliteStore:
     async def settle(self, space: str) -> None:  # noqa: ARG002 (one index is built at a time)
         await asyncio.to_thread(self._vectors.settle)
 
+    async def check(self) -> None:
+        await self._connections.check()
+
     async def remarks(self) -> Sequence[str]:
         return ()
 
@@ -149,7 +152,7 @@ class SqliteStore:
         return await self._write(space, lambda db, number: writes.forget(db, number, ids))
 
     async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
-        await self._write(space, lambda db, number: records.supersede(db, number, old, new, now))
+        await self._write(space, lambda db, number: records.supersede(db, number, space, old, new, now))
 
     async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
         return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))
