@@ -77,7 +77,6 @@ class Guard:
         self._breaker = Breaker(clock, longest_pause)
         self._room = asyncio.Semaphore(room)
         self._under_way: set[asyncio.Task[Any]] = set()
-        self._answered_at = float("-inf")
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """What `work` gives. Raises Skipped at once while the breaker is open, and BackendTimeout.
@@ -96,7 +95,6 @@ class Guard:
     def judge(self, ticket: Ticket, error: BaseException | None) -> None:
         """Take note of how a call ended."""
         if error is None:
-            self._answered_at = time.monotonic()
             self._breaker.succeeded(ticket)
         elif isinstance(error, NOT_THE_ENGINES_FAULT):
             self._breaker.unknown(ticket)
@@ -106,10 +104,6 @@ class Guard:
     def why_skipped(self) -> str:
         """Why the engine is left alone; "" while it is asked."""
         return self._breaker.why_open()
-
-    def quiet(self) -> float:
-        """Seconds since the engine last answered anybody."""
-        return time.monotonic() - self._answered_at
 
     async def close(self) -> None:
         """Stop what is under way."""

@@ -34,9 +34,9 @@ SPARE = 5
 """Rows fetched beside the limit while filling an answer: some turn out forgotten or near-copies."""
 
 
-GRACE = 0.03
-"""Seconds beyond the deadline for reading what the lanes found, and as long again while the store answers anybody: one
-that is busy is waited for, one that is frozen is not. So the event loop may be as late again until 0.1 s are over.
+GRACE = 0.06
+"""Seconds beyond the deadline for reading what the lanes found, where the last of them was just in time. That leaves
+something for an event loop that is late itself, before a recall has taken 0.1 s more than it was given.
 """
 AT_LEAST = 0.005
 """Seconds for that in any case: what was read ahead is there at once."""
@@ -120,7 +120,7 @@ class Recaller:
             reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.missing)
             return nothing(query, question, reports, f"every lane of the recall failed ({reasons})")
         try:
-            found = await within(patience(query, question), finding.of(rankings), partial(self._more, query, question))
+            found = await within(patience(query, question), finding.of(rankings))
         except (BackendUnavailable, TimeoutError) as error:
             reason = f"what the lanes found could not be read from {self._store.name}: {in_words(error)}"
             return nothing(query, question, reports, reason)
@@ -133,10 +133,6 @@ class Recaller:
             recipe=query.recipe.name,
             expected=found.expected,
         )
-
-    def _more(self, query: Query, question: Question) -> float:
-        left = longest_deadline(query.recipe) + 2 * GRACE - took(question) / 1000
-        return left if self._guard.quiet() < GRACE else 0.0
 
     async def _find(self, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
         candidates = await self._weigh(query, question, self._fuse(query, rankings), rankings)

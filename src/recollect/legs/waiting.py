@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -39,15 +39,11 @@ def start(seconds: float, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         _deadline.reset(token)
 
 
-async def within(seconds: float, work: Coroutine[Any, Any, T], more: Callable[[], float] = lambda: 0.0) -> T:
-    """What `work` gives. Raises TimeoutError when it takes longer; it then ends in its own time. `more` is asked, when
-    the time is over, for how many seconds to go on waiting.
-    """
-    task, left = start(seconds, work), seconds
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives. Raises TimeoutError when it takes longer; it then ends in its own time."""
+    task = start(seconds, work)
     try:
-        while not task.done() and left > 0:
-            await asyncio.wait({task}, timeout=left)
-            left = more()
+        await asyncio.wait({task}, timeout=seconds)
         if not task.done():
             raise TimeoutError(f"no answer within {seconds:.3g} s")
         if task.cancelled():  # not by us: a CancelledError would look as if our own caller had gone
