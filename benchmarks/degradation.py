@@ -262,7 +262,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=500, help="memories there are at first")
     parser.add_argument("--questions", type=int, default=100, help="questions asked one after the other")
-    parser.add_argument("--rounds", type=int, default=4, help="turns of 2 s of writes and of 5 s of recalls")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of 2 s of writes and of 5 s of recalls")
     options = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name, three_tiers(Path(name)) as tiers:

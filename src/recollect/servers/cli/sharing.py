@@ -10,6 +10,7 @@ from recollect.errors import NotFound
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import show
+from recollect.types import Grant
 
 Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the space.")]
 Other = Annotated[str, typer.Argument(metavar="SPACE", help="The other space.")]
@@ -41,14 +42,9 @@ def revoke(
     as_json: opt.Json = False,
 ) -> None:
     """Take a grant back; it ends with the other space's next call."""
-    from recollect.servers.cli.render import one_line
-
     with open_store(store) as r:
         revoked = r.space(space).revoke(namespace, from_)
-    if not revoked:
-        raise NotFound(f"space {space!r} has not granted namespace {namespace!r} to space {from_!r}; see `grants`")
-    document = {"space": space, "namespace": namespace, "to": from_}
-    show(document, lambda _: one_line(f"{from_} no longer sees {namespace} of {space}"), as_json=as_json)
+    _show_ended(revoked, Grant(space, namespace, from_), as_json=as_json)
 
 
 def refuse(
@@ -59,14 +55,20 @@ def refuse(
     as_json: opt.Json = False,
 ) -> None:
     """End what another space has granted to this one; it is no longer searched."""
+    with open_store(store) as r:
+        refused = r.space(space).refuse(granted_by, namespace)
+    _show_ended(refused, Grant(granted_by, namespace, space), as_json=as_json)
+
+
+def _show_ended(ended: bool, grant: Grant, *, as_json: bool) -> None:
+    """What became of a grant that was to end."""
     from recollect.servers.cli.render import one_line
 
-    with open_store(store) as r:
-        ended = r.space(space).refuse(granted_by, namespace)
+    owner, namespace, other = grant.space, grant.namespace, grant.to
     if not ended:
-        raise NotFound(f"space {granted_by!r} has not granted namespace {namespace!r} to space {space!r}; see `grants`")
-    document = {"space": granted_by, "namespace": namespace, "to": space}
-    show(document, lambda _: one_line(f"{space} no longer sees {namespace} of {granted_by}"), as_json=as_json)
+        raise NotFound(f"space {owner!r} has not granted namespace {namespace!r} to space {other!r}; see `grants`")
+    document = {"space": owner, "namespace": namespace, "to": other}
+    show(document, lambda _: one_line(f"{other} no longer sees {namespace} of {owner}"), as_json=as_json)
 
 
 def grants(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
