@@ -65,6 +65,8 @@ def check_name(what: str, name: object, *, most: int = NAME_CHARACTERS) -> str:
         raise InvalidRequest(f"{what} is empty: give it a name")
     if len(name) > most:
         raise InvalidRequest(f"{what} has {len(name):,} characters, more than the {most:,} allowed")
+    if name.isascii() and name.isprintable():
+        return name  # most are, and nothing below can be wrong with them
     if not NAME.fullmatch(name):
         raise InvalidRequest(f"{what} {name!r} holds a control character: remove it")
     return check_characters(what, name)
@@ -193,16 +195,15 @@ def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
     """A given vector as float32 of length 1; its dimensions must be the store's."""
     import numpy as np  # late: `recollect --help` must not pay for it
 
-    try:
-        with np.errstate(over="ignore"):
-            vector = np.asarray(value, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise InvalidRequest("a vector must be a list of numbers") from None
-    if vector.ndim != 1 or not vector.size:
-        raise InvalidRequest(f"a vector must be one list of numbers, not of shape {vector.shape}")
-    if dimensions is not None and vector.size != dimensions:
-        raise InvalidRequest(f"a vector of {vector.size} dimensions was given, and this store's have {dimensions}")
     with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            vector = np.asarray(value, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise InvalidRequest("a vector must be a list of numbers") from None
+        if vector.ndim != 1 or not vector.size:
+            raise InvalidRequest(f"a vector must be one list of numbers, not of shape {vector.shape}")
+        if dimensions is not None and vector.size != dimensions:
+            raise InvalidRequest(f"a vector of {vector.size} dimensions was given, and this store's have {dimensions}")
         length = float(np.linalg.norm(vector))
     if not math.isfinite(length) or length == 0:
         raise InvalidRequest("a vector must hold finite numbers, not all of them 0")

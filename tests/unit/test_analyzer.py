@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.text import analyzer
 from recollect.text.analyzer import Token, terms, tokens, words
 from recollect.text.languages import STOP_WORDS, fold, guess
 
@@ -120,3 +121,17 @@ def test_no_small_words_no_guess() -> None:
     """A text without small words, or with as many of two languages, does not say what it is."""
     assert guess(["invoice", "12345"]) is None
     assert guess(["the", "und"]) is None
+
+
+@pytest.mark.parametrize("text", ["WAS IST DAS FÜR EIN HAUS", "Was ist das fur ein Haus", "was ist das für ein haus"])
+def test_small_words_are_known_as_people_write_them(text: str) -> None:
+    """In large letters, with a capital, without their accents."""
+    assert guess(text.split()) == "german"
+
+
+def test_more_words_than_are_remembered_have_the_same_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is forgotten is analyzed again."""
+    monkeypatch.setattr(analyzer, "_MOST_REMEMBERED", 3)
+    text = "plums pears figs apples plums dates figs cherries plums"
+    expected = ["plum", "pear", "fig", "appl", "plum", "date", "fig", "cherri", "plum"]
+    assert terms(text, "english") == terms(text, "english") == expected

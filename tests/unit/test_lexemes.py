@@ -33,3 +33,20 @@ def test_a_document_keeps_as_many_terms_as_a_tsvector_holds() -> None:
     assert made.length == 150_002
     stored = sum(len(word.partition("':")[0]) - 1 + 5 for word in kept)
     assert MOST_BYTES - 20 < stored <= MOST_BYTES
+
+
+def test_a_term_that_is_repeated_keeps_the_positions_that_postgres_does() -> None:
+    """At least its first 255; a text of one word over and over does not become a list of all its places."""
+    made = document(1, [], ["ha"] * 100_000, [])
+    places = made.words.removeprefix("'1:ha':").split(",")
+    assert places[:255] == [f"{number}B" for number in range(2, 257)]
+    assert len(places) < 1_000
+    assert made.length == 100_000
+
+
+def test_what_is_too_far_back_stands_at_the_last_place() -> None:
+    """As Postgres would put it there."""
+    made = document(1, [], [f"t{number}" for number in range(16_400)], [["beside"]])
+    kept = made.words.split(" ")
+    assert kept[16_381:16_384] == ["'1:t16381':16383B", "'1:t16382':16383B", "'1:t16383':16383B"]
+    assert kept[-1] == "'1:beside':16383C"

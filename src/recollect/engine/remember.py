@@ -15,7 +15,7 @@ from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_vector
 from recollect.ports import Store, VectorIndex
-from recollect.types import SIMILAR, Draft, Edge, EmbeddingState, Filter, Memory, Record, Remembered, Scored
+from recollect.types import SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -134,8 +134,7 @@ def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
 
 
 def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | None = None) -> Record:
-    state: EmbeddingState = "pending" if vector is None else "ready"
-    return Record(replace(memory, embedding=state), vector, edges or (), linked=edges is not None)
+    return Record(memory, vector, edges or (), linked=edges is not None)
 
 
 def _same(memory: Memory, answer: Remembered) -> Remembered:

@@ -81,15 +81,21 @@ _STEM: Final = _stemmers()
 
 
 class _Remembered(dict[str, tuple[str, ...]]):
-    """Words and their terms in one language; a word that was not met before is analyzed, and then remembered."""
+    """Words and their terms in one language; a word that was not met before is analyzed, and then remembered. When it
+    is full, only what is met again before it is full once more is kept.
+    """
 
     def __init__(self, language: str) -> None:
         self._language = language
+        self._fading: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, word: str) -> tuple[str, ...]:
-        made = word_terms(word, self._language)
+        made = self._fading.get(word)
+        if made is None:
+            made = word_terms(word, self._language)
         if len(word) <= _LONGEST_REMEMBERED:
             if len(self) >= _MOST_REMEMBERED:
+                self._fading = dict(self)
                 self.clear()
             self[word] = made
         return made
@@ -116,9 +122,9 @@ def terms(text: str, language: str | None = None) -> list[str]:
 
 def word_terms(word: str, language: str) -> tuple[str, ...]:
     """The terms of one word of `words(text)`."""
-    if word.isascii() and word.isalpha() and (len(word) == 1 or word[1:].islower()):
-        return (_stem(word.lower(), language),)  # the same as below, for most words, in a fifth of the time
-    return tuple(token.term for token in _analyze(word, language))
+    if _is_plain(word):
+        return (_stemmed(word, language),)  # the same as below, for most words, in a fifth of the time
+    return tuple([token.term for token in _analyze(word, language)])
 
 
 def language_of(text: str) -> str:
@@ -164,6 +170,8 @@ def matches(text: str, wanted: AbstractSet[str], language: str | None = None) ->
 
 def _analyze(word: str, language: str) -> list[Token]:
     """The terms of one word, with places counted from its beginning."""
+    if word.isascii() and word.isalnum():
+        return _part(word, 0, language)  # the same as below, for a word without joints
     if _UNSPACED_RUN.match(word):
         return _pairs(word)
     if word[-1] in "+#":
@@ -171,14 +179,17 @@ def _analyze(word: str, language: str) -> list[Token]:
     if "," in word:
         return [Token(word.replace(",", ""), 0, len(word))]
     found = [token for part in _PART.finditer(word) for token in _part(part.group(), part.start(), language)]
-    whole = safe(fold(word))
-    if len(found) > 1 and _NAMELIKE.search(word) and all(token.term != whole for token in found):
-        found.append(Token(whole, 0, len(word)))
+    if len(found) > 1 and _NAMELIKE.search(word):
+        whole = safe(fold(word))
+        if all(token.term != whole for token in found):
+            found.append(Token(whole, 0, len(word)))
     return [token for token in found if token.term]
 
 
 def _part(part: str, start: int, language: str) -> list[Token]:
     """A word without joints: as it is, and in pieces where its capitals or digits show a seam."""
+    if _is_plain(part):
+        return [Token(_stemmed(part, language), start, start + len(part))]
     pieces: list[re.Match[str]] = []
     if part.isascii() and "'" not in part:
         if _HUMP.search(part) and not _plural(part):
@@ -190,6 +201,11 @@ def _part(part: str, start: int, language: str) -> list[Token]:
     return [*found, whole]
 
 
+def _is_plain(word: str) -> bool:
+    """Whether a word is of letters only and shows no seam, as most do."""
+    return word.isalpha() and (word[1:].islower() or word.isupper())
+
+
 def _plural(part: str) -> bool:
     """Whether the only small letter is an abbreviation's plural: URLs, PDFs."""
     return part[-1] == "s" and part[:-1].isupper()
@@ -197,11 +213,13 @@ def _plural(part: str) -> bool:
 
 def _stemmed(word: str, language: str) -> str:
     """A plain word's term: its stem in `language`, folded. Small words and what holds digits are only folded."""
+    if word.isascii() and word.isalpha():
+        return _stem(word.lower(), language)
     plain = unicodedata.normalize("NFC", word).casefold().replace("’", "'")
     if language in _ELIDING and "'" in plain:
         plain = plain.rpartition("'")[2]
     folded = fold(plain)
-    if any(char.isdigit() for char in folded):
+    if not folded.isalpha() and any(map(str.isdigit, folded)):
         return safe(folded)
     return safe(fold(_stem(plain, language)))
 
@@ -225,4 +243,4 @@ def _pairs(run: str) -> list[Token]:
 
 def safe(term: str) -> str:
     """A term without what must not be in one, and not too long."""
-    return _UNSAFE.sub("", term)[:_LONGEST_TERM]
+    return (term if term.isalnum() else _UNSAFE.sub("", term))[:_LONGEST_TERM]

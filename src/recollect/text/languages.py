@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -149,28 +149,23 @@ ENGLISH_FORMS: Final[dict[str, str]] = {
 
 def _speakers() -> dict[str, tuple[str, ...]]:
     languages: dict[str, tuple[str, ...]] = {}
-    for language, words in STOP_WORDS.items():
-        for word in words:
-            if len(word) > 1 or not word.isascii():  # x, y, a and i are as often symbols as words
-                languages[word] = (*languages.get(word, ()), language)
+    for language, words in _WORDS.items():
+        for form in {form for word in words.split() for form in _spellings(word)}:
+            languages[form] = (*languages.get(form, ()), language)
     return languages
 
 
+def _spellings(word: str) -> Iterator[str]:
+    """A small word as people write it: with or without its accents, small, large or with a capital."""
+    if len(word) == 1 and word.isascii():
+        return  # x, y, a and i are as often symbols as words
+    for plain in (word, fold(word)):
+        for quoted in (plain, plain.replace("'", "’")):
+            yield from (quoted, quoted.capitalize(), quoted.upper())
+
+
 _SPEAKERS: Final = _speakers()
-_MOST_KNOWN: Final = 100_000
-
-
-class _Known(dict[str, tuple[str, ...]]):
-    """Words as they are written, and the languages in which they are small words."""
-
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        if len(self) >= _MOST_KNOWN:
-            self.clear()
-        languages = self[word] = _SPEAKERS.get(fold(word), ())
-        return languages
-
-
-_known: Final = _Known()
+"""Small words as they are written, and the languages they belong to: a table that stays in the processor's cache."""
 
 
 def guess(words: Sequence[str]) -> str | None:
@@ -179,7 +174,7 @@ def guess(words: Sequence[str]) -> str | None:
     >>> guess("Wann wurde die Rechnung bezahlt".split()), guess(["invoice", "12345"])
     ('german', None)
     """
-    votes = Counter(chain.from_iterable(map(_known.__getitem__, words[:ENOUGH])))
+    votes = Counter(chain.from_iterable(filter(None, map(_SPEAKERS.get, words[:ENOUGH]))))
     if not votes:
         return None
     most = max(votes.values())

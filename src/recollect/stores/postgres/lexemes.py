@@ -4,17 +4,22 @@ a term's postings belong to one space. Weight A is the title, B the text, C what
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import repeat
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 2**20 - 1
 """What the words of one tsvector may take in all."""
 MOST_POSITIONS: Final = 255
-"""Of further occurrences of one word Postgres keeps none; and of words after the 16,383rd it keeps no position."""
+"""Of further occurrences of one word Postgres keeps none."""
+MOST_PLACES: Final = 16_383
+"""To Postgres all that comes later stands here."""
 OWN: Final = ":AB"
 """Restricts a question to a memory's own words."""
 
+_LONG_LIST: Final = MOST_POSITIONS * len(f"{MOST_PLACES}A,")
+"""Characters in which a word has more positions than are kept."""
 _BYTES_PER_WORD: Final = 3
 """Beside its text and its positions: their number, and at most one byte so that it is even."""
 
@@ -30,18 +35,33 @@ def document(space: int, title: Sequence[str], text: Sequence[str], beside: Iter
     """The terms of a memory's title and text, and of the texts beside it, in their order. A gap keeps a phrase from
     reaching from one into the next.
     """
-    positions: defaultdict[str, list[str]] = defaultdict(list)
+    positions: dict[str, str] = {}
     place, length = 1, 0
     for weight, terms in (("A", title), ("B", text), *(("C", other) for other in beside)):
-        for term in terms:
-            positions[term].append(f"{place}{weight}")
-            place += 1
-        place += 1
+        for term, position in zip(terms, _positions(place, len(terms), weight), strict=True):
+            before = positions.get(term)
+            if before is None:
+                positions[term] = position
+            elif len(before) < _LONG_LIST:
+                positions[term] = f"{before},{position}"
+        place += len(terms) + 1
         length += len(terms)
     words = _tsvector(space, positions)
     if len(words) > MOST_BYTES // 4:  # a character has at most four bytes, and is more in this form than when stored
         words = _tsvector(space, dict(_fitting(space, positions)))
     return Document(words, length)
+
+
+def _positions(first: int, count: int, weight: str) -> Sequence[str]:
+    """So many places from a first one on, as a tsvector names them; what is too far back has the name of the last."""
+    names = _names(weight)
+    found = names[first - 1 : first - 1 + count]
+    return found if len(found) == count else [*found, *repeat(names[-1], count - len(found))]
+
+
+@cache
+def _names(weight: str) -> tuple[str, ...]:
+    return tuple(f"{place}{weight}" for place in range(1, MOST_PLACES + 1))
 
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
@@ -54,13 +74,10 @@ def prefix(space: int) -> str:
     return f"{space}:"
 
 
-def _tsvector(space: int, positions: Mapping[str, Sequence[str]]) -> str:
+def _tsvector(space: int, positions: Mapping[str, str]) -> str:
     start = f"'{prefix(space)}"
     return " ".join(
-        [
-            f"{start}{term if term.isalnum() else _escaped(term)}':{','.join(places)}"
-            for term, places in positions.items()
-        ]
+        [f"{start}{term if term.isalnum() else _escaped(term)}':{places}" for term, places in positions.items()]
     )
 
 
@@ -73,12 +90,12 @@ def _escaped(term: str) -> str:
     return term.replace("\\", "\\\\").replace("'", "''")
 
 
-def _fitting(space: int, positions: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str]]]:
+def _fitting(space: int, positions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """As many terms as one tsvector can hold, the first ones first."""
     room = MOST_BYTES
     for term, places in positions.items():
-        kept = places[:MOST_POSITIONS]
+        kept = places.split(",", MOST_POSITIONS)[:MOST_POSITIONS]
         room -= len(prefix(space)) + len(term.encode()) + _BYTES_PER_WORD + 2 * len(kept)
         if room < 0:
             return
-        yield term, kept
+        yield term, ",".join(kept)

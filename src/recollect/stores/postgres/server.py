@@ -46,6 +46,10 @@ LONGEST: Final = 90
 """Bytes that a folder's name may have for a socket in it: systems allow 104 or 108 with the socket's own name."""
 LOCALE: Final = ("--no-locale", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 """The same on every machine: sorted by code points, and all alphabets have small and capital letters."""
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 (only looked at)
+"""Where Postgres shares memory among the processes that build a vector index."""
+ROOMY: Final = 2**31
+"""Bytes that are enough for that. A container often has less."""
 SETTINGS: Final = """
 # Recollect's settings for a server that nobody else uses.
 max_connections = 200
@@ -58,8 +62,6 @@ wal_level = minimal
 max_wal_senders = 0
 jit = off
 log_checkpoints = off
-# A vector index is built in shared memory, of which a container has little where Postgres usually looks for it.
-dynamic_shared_memory_type = mmap
 # There is no password: only the system user who started the server may connect.
 unix_socket_permissions = 0700
 """
@@ -160,7 +162,7 @@ class _Programs:
         (data / LOG).touch()
         (data / LOG).replace(data / f"{LOG}.old")
         # Postgres puts these names into a shell command and into a list: short ones from inside the folder are safe.
-        options = f"-h '' -k {shlex.quote(str(self._sockets()))}"
+        options = f"-h '' -k {shlex.quote(str(self._sockets()))} -c dynamic_shared_memory_type={_shared_memory()}"
         self._run(version, data, "pg_ctl", "start", "-w", "-t", str(SECONDS), "-D", ".", "-l", LOG, "-o", options)
         server = watchdog.running(data)
         if server is None:
@@ -242,6 +244,15 @@ def _complaint(words: str) -> str:
     lines = words.strip().splitlines() or ["no reason given"]
     wrong = ("FATAL:", "PANIC:", "error:", "could not", "child process")
     return next((line for line in lines if any(word in line for word in wrong)), lines[-1]).strip()
+
+
+def _shared_memory() -> str:
+    """Where processes share memory: in a file where the machine has too little that is meant for it."""
+    try:
+        free = shutil.disk_usage(SHARED_MEMORY).free
+    except OSError:
+        free = 0
+    return "posix" if free > ROOMY else "mmap"
 
 
 def _wheel() -> ModuleType:

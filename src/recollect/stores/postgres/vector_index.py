@@ -47,8 +47,8 @@ class Limits:
     """What is loaded at once, at least, before an index is dropped for it; and a quarter of what the index holds."""
     state_seconds: float = 5.0
     """How long the state of an index is taken for granted."""
-    calm_seconds: float = 1.0
-    """A table that grew in this time by more than a hundredth is still being loaded, and no index is built."""
+    calm_seconds: float = 0.3
+    """How long a table is watched: while it grows by more than a hundredth each second no index is built."""
     rest_seconds: float = 60.0
     """Between a build that failed and the next."""
 
@@ -191,7 +191,7 @@ class Indexing:
     async def _calm(self, db: Database, generation: GenerationRow) -> None:
         """Wait until the table is not being loaded, by whomever."""
         before = -1
-        while (now := (await look(db, generation)).rows) > before + before // 100:
+        while (now := (await look(db, generation)).rows) > before * (1 + self._limits.calm_seconds / 100):
             before = now
             await asyncio.sleep(self._limits.calm_seconds)
 
@@ -227,4 +227,3 @@ async def _build(db: Database, generation: GenerationRow) -> None:
         await _cleared(db, generation)
         await db.execute("SET max_parallel_maintenance_workers = 0")
         await db.execute(create)
-    await db.execute(Q["analyze"].format(table=generation.table))

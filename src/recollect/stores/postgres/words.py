@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
+from threading import Lock
 from typing import Final, NamedTuple
 
 from recollect.ports import WordHits, WordSearch
@@ -26,6 +27,9 @@ ROWS_AT_ONCE: Final = 200
 """Rows that one statement writes: each may have a megabyte, and an array of a statement a thousand."""
 LONG_LEDGER: Final = 50
 """Entries of a space that are added up."""
+
+_turn: Final = Lock()
+"""Of whoever analyzes many: two would only wrest the interpreter from each other, and both from the event loop."""
 
 Q = load(__name__, "words.sql")
 
@@ -109,7 +113,7 @@ async def _write(
     if len(texts) <= FEW:
         documents = _documents(space, contexts, texts)
     else:
-        documents = await asyncio.to_thread(_documents, space, contexts, texts)
+        documents = await asyncio.to_thread(_documents_in_turn, space, contexts, texts)
     for start in range(0, max(len(documents), 1), ROWS_AT_ONCE):
         some = dict(islice(documents.items(), start, start + ROWS_AT_ONCE))
         entries = await _write_some(db, space, some, () if start else gone)
@@ -135,11 +139,18 @@ async def _write_some(db: Database, space: int, documents: Mapping[int, Document
     return int(entries)
 
 
+def _documents_in_turn(
+    space: int, contexts: Mapping[int, Sequence[int]], texts: Mapping[int, tuple[str, str]]
+) -> dict[int, Document]:
+    with _turn:
+        return _documents(space, contexts, texts)
+
+
 def _documents(
     space: int, contexts: Mapping[int, Sequence[int]], texts: Mapping[int, tuple[str, str]]
 ) -> dict[int, Document]:
-    passages = {row: _Passage.of(*text) for row, text in texts.items()}
+    shared = {row: _Passage.of(*texts[row]) for row in {*chain.from_iterable(contexts.values())}}
     return {
-        row: document(space, *passages[row], [passages[other].text for other in around])
+        row: document(space, *(shared.get(row) or _Passage.of(*texts[row])), [shared[other].text for other in around])
         for row, around in contexts.items()
     }

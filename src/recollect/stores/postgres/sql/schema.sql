@@ -100,8 +100,7 @@ CREATE TABLE words (
     FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
 ) WITH (toast_tuple_target = 8160);            -- in the row and as it is where it fits a page: searches read thousands
 
--- Every search reads what new rows have left to be entered: a small part is soon read, a larger one sooner entered.
-CREATE INDEX words_by_term ON words USING gin (words) WITH (gin_pending_list_limit = 512);
+CREATE INDEX words_by_term ON words USING gin (words);
 
 -- How many memories a space holds, how long they are together, and how many were ever written or removed. Each writing
 -- transaction adds a row of its own, so that no writer waits for another; readers add them up, and now and then

@@ -42,8 +42,8 @@ WITH old AS (
     DELETE FROM words WHERE space = %(space)s AND row = ANY(%(gone)s::bigint[])
 ), written AS (
     INSERT INTO words (space, row, words, length)
-    SELECT %(space)s, given.row, given.words, given.length
-    FROM unnest(%(rows)s::bigint[], %(words)s::tsvector[], %(lengths)s::integer[]) AS given (row, words, length)
+    SELECT %(space)s, given.row, given.words::tsvector, given.length
+    FROM unnest(%(rows)s::bigint[], %(words)b::text[], %(lengths)s::integer[]) AS given (row, words, length)
     ON CONFLICT (space, row) DO UPDATE SET words = excluded.words, length = excluded.length
 )
 INSERT INTO sizes (space, memories, length, changes)
