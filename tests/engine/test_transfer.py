@@ -63,14 +63,22 @@ async def test_of_many_broken_lines_the_first_are_named_and_all_counted(work: As
     assert seen[-1] == len(lines)
 
 
-async def test_what_was_updated_since_its_export_stays_as_it_is(work: AsyncSpace) -> None:
-    """A line whose id is there counts as a copy, whatever it says."""
+async def test_another_text_under_a_known_id_is_refused_by_its_line(work: AsyncSpace) -> None:
+    """Nothing is overwritten, also where the memory was updated since its export; the other lines are kept, and the
+    same text is a copy.
+    """
     await work.remember("one", id="k")
+    await work.remember("same", id="s")
     lines = await lines_of(work)
     await work.update("k", text="two")
-    done = await work.import_lines(lines)
-    assert (done.created, done.copies, done.broken_count) == (0, 1, 0)
-    assert (await work.get("k")).text == "two"
+    new = ['{"text": "three", "id": "n"}', '{"text": "four", "id": "n"}', '{"text": "five"}']
+    done = await work.import_lines([*(line for line in lines if "text" in json.loads(line)), *new])
+    assert (done.created, done.copies, done.broken_count) == (2, 1, 2)
+    assert [(line.number, line.reason) for line in done.broken] == [
+        (1, "memory 'k' is there already and says something else: update it, or leave the id out"),
+        (4, "memory 'n' is there already and says something else: update it, or leave the id out"),
+    ]
+    assert {m.text for m in (await work.list()).memories} == {"two", "same", "three", "five"}
 
 
 async def test_running_an_import_again_makes_no_copies(work: AsyncSpace) -> None:

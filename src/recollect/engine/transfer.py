@@ -15,7 +15,7 @@ from recollect.engine.remember import EMBED_BATCH, Rememberer
 from recollect.errors import InvalidRequest, NotFound
 from recollect.limits import check_name, check_strength
 from recollect.ports import Store
-from recollect.types import Draft, Edge, Filter, Memory
+from recollect.types import Draft, Edge, Filter, Memory, Remembered
 
 PAGE = 500
 BROKEN_NAMED = 1_000
@@ -148,13 +148,20 @@ def _parse(space: str, line: str) -> Draft | Edge:
 async def _take(
     store: Store, rememberer: Rememberer, space: str, good: list[Numbered], done: Imported, broken: list[BrokenLine]
 ) -> Imported:
-    drafts = [one for _, one in good if isinstance(one, Draft)]
-    async for remembered in rememberer.remember_many(space, drafts):
-        created = sum(one.created for one in remembered)
-        done = replace(done, created=done.created + created, copies=done.copies + len(remembered) - created)
+    drafts = [(number, one) for number, one in good if isinstance(one, Draft)]
+    answers = await rememberer.remember_each(space, [draft for _, draft in drafts]) if drafts else []
+    broken += [
+        BrokenLine(number, str(answer))
+        for (number, _), answer in zip(drafts, answers, strict=True)
+        if isinstance(answer, InvalidRequest)
+    ]
+    taken = [answer for answer in answers if isinstance(answer, Remembered)]
+    created = sum(one.created for one in taken)
     links = await _link(store, space, [(number, one) for number, one in good if isinstance(one, Edge)], broken)
     return replace(
         done,
+        created=done.created + created,
+        copies=done.copies + len(taken) - created,
         links=done.links + links,
         broken=_named(done.broken, broken),
         broken_count=done.broken_count + len(broken),
