@@ -76,7 +76,7 @@ def test_export_leaves_no_half_file(cli: Cli) -> None:
     """An export that fails leaves what was there before, and nothing else."""
     file = cli.folder / "out.jsonl"
     file.write_text("before")
-    assert cli("export", str(file), "--space", "\n").exit_code == 1
+    assert cli("export", str(file), "--space", "\n").exit_code == 2
     assert [path.name for path in cli.folder.glob("out*")] == ["out.jsonl"]
     assert file.read_text() == "before"
 
@@ -88,7 +88,7 @@ def test_export_never_replaces_the_store(cli: Cli) -> None:
     link.symlink_to(cli.folder / "memory.db")
     for target in (cli.folder / "memory.db", link):
         result = cli("export", str(target))
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "is the store itself" in result.stderr
     assert [m["text"] for m in cli.json("list")["memories"]] == ["one"]
 
