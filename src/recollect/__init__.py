@@ -14,7 +14,7 @@ from recollect.engine.copying import Copied, CopiedSpace, CopyProgress
 from recollect.engine.doctor import Check, Diagnosis
 from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
-from recollect.engine.transfer import BrokenLine, Imported
+from recollect.engine.transfer import BrokenLine, DanglingLine, Imported
 from recollect.errors import (
     BackendError,
     BackendTimeout,
@@ -77,6 +77,7 @@ __all__ = [
     "Copied",
     "CopiedSpace",
     "CopyProgress",
+    "DanglingLine",
     "Diagnosis",
     "Diversity",
     "Draft",

@@ -2,7 +2,7 @@
 
     RecollectError
     ├─ ConfigError            before any I/O                          CLI exit 2
-    ├─ InvalidRequest         the caller's fault (also ValueError)    HTTP 422
+    ├─ InvalidRequest         the caller's fault (also ValueError)    HTTP 422, CLI exit 2
     ├─ NotFound               (also LookupError)                      HTTP 404
     ├─ NotAllowed             wrong or missing token, other space     HTTP 401 / 403
     ├─ EmbeddingMismatch      model or dimensions differ from the store's   HTTP 409

@@ -415,6 +415,11 @@ class LegUsage:
     failed: int = 0
     skipped: int = 0
 
+    @property
+    def average(self) -> float | None:
+        """Milliseconds of a search."""
+        return self.ms / self.searches if self.searches else None
+
     def __add__(self, other: LegUsage) -> LegUsage:
         return LegUsage(
             self.hits + other.hits,

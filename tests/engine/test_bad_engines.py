@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 from qdrant_client import models
 
-from recollect import AsyncRecollect, AsyncSpace, BackendError, BackendUnavailable, ConfigError, RecollectError
+from recollect import (
+    AsyncRecollect,
+    AsyncSpace,
+    BackendError,
+    BackendUnavailable,
+    ConfigError,
+    InvalidRequest,
+    RecollectError,
+)
 from recollect.indexes.qdrant.collections import alias_of
 from recollect.options import FilterOptions
 from recollect.settings import QdrantSettings, Settings
@@ -242,7 +250,7 @@ async def test_a_wrong_link_is_refused(
     assert all(lag.waiting == 0 for lag in (await tiers.lag()).values())
     options = ("--relation", link["relation"], "--strength", str(link["strength"]))
     result = cli("link", link["source"], link["target"], *options)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2 if isinstance(refused.value, InvalidRequest) else 1, "")
     assert check_error(result.stderr) == f"{refused.value}\n"
 
 
@@ -255,7 +263,7 @@ async def test_a_walk_of_a_wrong_depth_is_refused(depth: int, work: AsyncSpace, 
     with pytest.raises(RecollectError, match=f"the depth of lane 'graph' is {depth}, and must be from 1 to 3"):
         await work.recall("umbrella", lanes={"graph": {"depth": depth}})
     result = cli("neighbors", "a", "--depth", str(depth))
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert check_error(result.stderr) == f"{refused.value}\n"
 
 

@@ -10,6 +10,7 @@ import pytest
 from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, InvalidRequest, Memory, NotFound
 from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine import upkeep
+from recollect.engine.remember import BATCH, EMBED_BATCH
 from tests.conftest import FlakyEmbedder
 
 
@@ -187,6 +188,31 @@ async def test_a_bad_memory_in_a_bulk_load_is_named_and_its_batch_left_out(work:
     with pytest.raises(InvalidRequest, match="memory 66 of the batch: text is empty"):
         await work.remember_many(drafts)
     assert (await work.stats()).memories == 64
+
+
+@pytest.mark.parametrize("vector", [None, [1.0] + [0.0] * 255], ids=["to be embedded", "with vectors"])
+async def test_an_id_with_another_text_in_a_bulk_load_is_named_and_its_batch_left_out(
+    work: AsyncSpace, vector: list[float] | None
+) -> None:
+    """Whether the other text is in the store, in the batch before, or in the same one; the same text is a copy."""
+    await work.remember("stored", id="k", vector=vector)
+    batch = BATCH if vector else EMBED_BATCH
+    before = [Draft(f"note {n}", id=f"n{n}", vector=vector) for n in range(batch)]
+    for bad, id in ((["other"], "k"), (["other"], "n0"), (["one", "two"], "new")):
+        after = [Draft("fine", vector=vector), *(Draft(text, id=id, vector=vector) for text in bad)]
+        with pytest.raises(InvalidRequest, match=rf"memory {batch + len(after)} of the batch: memory '{id}' is there"):
+            await work.remember_many([*before, *after])
+        assert (await work.stats()).memories == batch + 1
+    loaded = await work.remember_many([*before, Draft("stored", id="k", vector=vector)])
+    assert (loaded.created, loaded.copies) == (0, batch + 1)
+
+
+async def test_of_two_texts_under_one_id_at_once_one_is_refused(work: AsyncSpace) -> None:
+    """Whoever comes second is told, also where neither could see the other."""
+    loads = (work.remember_many([Draft(text, id="k")]) for text in ("one", "two"))
+    outcomes = await asyncio.gather(*loads, return_exceptions=True)
+    assert [type(one) for one in outcomes].count(InvalidRequest) == 1
+    assert (await work.stats()).memories == 1
 
 
 async def test_batches_that_depend_on_each_other_keep_their_order(work: AsyncSpace) -> None:

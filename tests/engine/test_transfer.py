@@ -63,14 +63,69 @@ async def test_of_many_broken_lines_the_first_are_named_and_all_counted(work: As
     assert seen[-1] == len(lines)
 
 
-async def test_what_was_updated_since_its_export_stays_as_it_is(work: AsyncSpace) -> None:
-    """A line whose id is there counts as a copy, whatever it says."""
+async def test_another_text_under_a_known_id_is_refused_by_its_line(work: AsyncSpace) -> None:
+    """Nothing is overwritten, also where the memory was updated since its export; the other lines are kept, and the
+    same text is a copy.
+    """
     await work.remember("one", id="k")
+    await work.remember("same", id="s")
     lines = await lines_of(work)
     await work.update("k", text="two")
+    new = ['{"text": "three", "id": "n"}', '{"text": "four", "id": "n"}', '{"text": "five"}']
+    done = await work.import_lines([*(line for line in lines if "text" in json.loads(line)), *new])
+    assert (done.created, done.copies, done.broken_count) == (2, 1, 2)
+    assert [(line.number, line.reason) for line in done.broken] == [
+        (1, "memory 'k' is there already and says something else: update it, or leave the id out"),
+        (4, "memory 'n' is there already and says something else: update it, or leave the id out"),
+    ]
+    assert {m.text for m in (await work.list()).memories} == {"two", "same", "three", "five"}
+
+
+async def test_a_successor_that_is_missing_is_named_and_its_memory_kept(work: AsyncSpace) -> None:
+    """It may be in the space, or in an earlier or later line. What is nowhere is told by line and id, each time; what
+    it superseded is kept, and is shown only when asked for.
+    """
+    await work.remember("the door is green", id="there")
+    replaced = {1: "later", 2: "there", 3: "nowhere", 100: "first", 101: "refused", 102: "nowhere"}
+    memories = [{"text": f"the door is red {n}", "id": f"{n}", "superseded_by": id} for n, id in replaced.items()]
+    lines = [{"text": f"note {n}"} for n in range(200)]
+    for memory in memories:
+        lines[int(memory["id"])] = memory
+    lines[0]["id"], lines[150]["id"], lines[151] = "first", "later", {"text": "", "id": "refused"}
+    for created in (199, 0):
+        done = await work.import_lines(map(json.dumps, lines))
+        assert (done.created, done.broken_count, done.dangling_count) == (created, 1, 3)
+        assert [(line.number, line.superseded_by) for line in done.dangling] == [
+            (4, "nowhere"),
+            (102, "refused"),
+            (103, "nowhere"),
+        ]
+    assert {memory["id"] for memory in memories}.isdisjoint(hit.memory.id for hit in await work.recall("red"))
+    kept = {
+        memory.id: memory.superseded_by for memory in (await work.list(include_superseded=True, limit=500)).memories
+    }
+    assert {int(id): successor for id, successor in kept.items() if successor} == replaced
+
+
+async def test_what_a_forgotten_memory_superseded_goes_and_comes_as_it_is(
+    client: AsyncRecollect, work: AsyncSpace
+) -> None:
+    """A correction that was forgotten is missing in the export as well: that is told, and nothing comes back by it."""
+    old = (await work.remember("the door is red")).memory.id
+    new = (await work.supersede(old, "the door is blue")).id
+    await work.forget(new)
+    copy = client.space("copy")
+    done = await copy.import_lines(await lines_of(work))
+    assert [(line.number, line.superseded_by) for line in done.dangling] == [(1, new)]
+    assert (await copy.get(old)).superseded_by == new
+
+
+async def test_of_many_dangling_lines_the_first_are_named_and_all_counted(work: AsyncSpace) -> None:
+    """In the order of the file."""
+    lines = [json.dumps({"text": f"note {n}", "superseded_by": f"gone {n % 3}"}) for n in range(BROKEN_NAMED + 1)]
     done = await work.import_lines(lines)
-    assert (done.created, done.copies, done.broken_count) == (0, 1, 0)
-    assert (await work.get("k")).text == "two"
+    assert [line.number for line in done.dangling] == [*range(1, BROKEN_NAMED + 1)]
+    assert (done.created, done.dangling_count) == (len(lines), len(lines))
 
 
 async def test_running_an_import_again_makes_no_copies(work: AsyncSpace) -> None:

@@ -46,5 +46,5 @@ def test_eval_table(cli: Cli, judged: str) -> None:
 def test_eval_of_a_folder_that_is_no_set(cli: Cli, tmp_path: Path) -> None:
     """A folder without the three files is refused in a sentence that names what is missing."""
     result = cli("eval", str(tmp_path), "--embedder", "hashing")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "corpus.jsonl" in result.stderr

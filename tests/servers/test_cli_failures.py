@@ -21,6 +21,21 @@ WRONG_CALLS = [
     ("recall", "x", "--limit", "many"),
     ("recall", "x", "--weight", "keyword"),
     ("recall", "x", "--weight", "keyword=much"),
+    ("recall", "x", "--weight", "no-such-lane=1"),
+    ("recall", "x", "--weight", "keyword=nan"),
+    ("recall", "x", "--weight", "keyword=-1"),
+    ("recall", "x", "--recipe", "no-such-recipe"),
+    ("recall", "x", "--limit", "0"),
+    ("recall", "x", "--limit", "-1"),
+    ("recall", "x", "--limit", "1000000000"),
+    ("recall", "x", "--window", "-1"),
+    ("recall", "x", "--space", ""),
+    ("recall", "q" * 9000),
+    ("list", "--limit", "0"),
+    ("neighbors", "some-id", "--depth", "0"),
+    ("link", "some-id", "other-id", "--strength", "2"),
+    ("remember", "   "),
+    ("remember", "x", "--occurred-at", "yesterday"),
     ("remember", "x", "--metadata", "{"),
     ("remember", "x", "--metadata", "[1]"),
     ("update", "some-id"),
@@ -30,25 +45,15 @@ WRONG_CALLS = [
     ("recall", "x", "--store", "mysql://localhost/db"),
     ("recall", "x", "--store", "memory.db"),
     ("recall", "x", "--embedder", "no-such-embedder"),
+    ("eval", "no/such/folder"),
 ]
 
 REFUSED = [
     ("get", "no-such-id"),
-    ("remember", "   "),
-    ("remember", "x", "--occurred-at", "yesterday"),
-    ("recall", "x", "--recipe", "no-such-recipe"),
-    ("recall", "x", "--weight", "no-such-lane=1"),
-    ("recall", "x", "--weight", "keyword=nan"),
-    ("recall", "x", "--weight", "keyword=-1"),
-    ("recall", "x", "--limit", "0"),
-    ("recall", "x", "--limit", "1000000000"),
-    ("recall", "q" * 9000),
-    ("recall", "x", "--space", ""),
     ("link", "no-such-id", "neither"),
     ("update", "no-such-id", "--text", "new"),
     ("import", "no/such/file.jsonl"),
     ("export", "no/such/folder/file.jsonl"),
-    ("eval", "no/such/folder"),
 ]
 
 
@@ -61,9 +66,9 @@ def check_error(stderr: str) -> str:
     return stderr.removeprefix("error: ")
 
 
-@pytest.mark.parametrize("words", WRONG_CALLS, ids=" ".join)
+@pytest.mark.parametrize("words", WRONG_CALLS, ids=lambda words: " ".join(words)[:60])
 def test_a_wrong_call_exits_with_2(cli: Cli, words: tuple[str, ...]) -> None:
-    """Usage errors and wrong configuration: one sentence, exit code 2."""
+    """Usage errors, values that are refused, and wrong configuration: one sentence, exit code 2."""
     result = cli(*words)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -83,7 +88,7 @@ def test_what_cannot_be_done_exits_with_1(cli: Cli, words: tuple[str, ...]) -> N
     ("words", "kind", "code"),
     [
         (("get", "no-such-id"), "NotFound", 1),
-        (("remember", " "), "InvalidRequest", 1),
+        (("remember", " "), "InvalidRequest", 2),
         (("recall", "x", "--store", "mysql://x"), "ConfigError", 2),
         (("recall",), "UsageError", 2),
         (("import", "no/such/file.jsonl"), "FileNotFoundError", 1),
@@ -119,10 +124,10 @@ def test_a_file_that_is_no_store_is_left_alone(cli: Cli) -> None:
 def test_arguments_that_are_not_text(cli: Cli) -> None:
     """Bytes that are not UTF-8 in the arguments are refused in a sentence."""
     done = cli.process("remember", b"caf\xe9")
-    assert done.returncode == 1
+    assert done.returncode == 2
     check_error(done.stderr.decode())
     done = cli.process("get", b"caf\xe9")
-    assert done.returncode == 1
+    assert done.returncode == 2
     check_error(done.stderr.decode())
 
 

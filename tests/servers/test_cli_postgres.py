@@ -83,7 +83,7 @@ def test_migrate_adds_words_and_row_security(cli: Cli, pg_url: str) -> None:
     assert cli("migrate", *store).stdout.startswith("the store is up to date\nleft to you: connect as another role")
     assert cli.json("migrate", *wanted, *store)["steps"] == []
     result = cli("migrate", "--words", "klingon", *store)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "'klingon'" in check_error(result.stderr)
 
 

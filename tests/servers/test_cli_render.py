@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.color import ColorSystem
 from rich.console import RenderableType
 
-from recollect.engine.transfer import BrokenLine, Imported
+from recollect.engine.transfer import BrokenLine, DanglingLine, Imported
 from recollect.servers.cli import render
 from recollect.servers.cli.output import console
 from recollect.types import (
@@ -69,16 +69,17 @@ def everything(text: str) -> list[RenderableType]:
         render.neighbors([Neighbor(held, 0.5, 1, text)]),
         render.lane_table([LaneReport("vector", "vector", "failed", text)]),
         render.broken_lines(Imported(broken=(BrokenLine(1, text),), broken_count=1), most=1),
+        render.dangling_lines(Imported(dangling=(DanglingLine(1, text),), dangling_count=1), most=1),
     ]
 
 
-@pytest.mark.parametrize("position", range(10))
+@pytest.mark.parametrize("position", range(11))
 def test_markup_is_shown_as_it_is(position: int) -> None:
     """Square brackets in a memory are text, not style."""
     assert "[bold]x[/bold] [/] :smile:" in drawn(everything("[bold]x[/bold] [/] :smile:")[position])
 
 
-@pytest.mark.parametrize("position", range(10))
+@pytest.mark.parametrize("position", range(11))
 def test_control_characters_do_not_reach_the_terminal(position: int) -> None:
     """Escape sequences, bells, C1 codes, bidi overrides and lone surrogates are replaced by signs."""
     shown = drawn(everything(NASTY)[position])

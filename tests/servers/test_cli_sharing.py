@@ -76,11 +76,11 @@ def test_whoever_was_granted_something_can_refuse_it(cli: Cli) -> None:
 
 
 def test_what_cannot_be_granted_or_revoked(cli: Cli) -> None:
-    """One sentence on standard error: exit code 2 for a word that is no access, else 1."""
+    """One sentence on standard error: exit code 2 for a word that is no access and for a grant to oneself, else 1."""
     wrong = cli("grant", "notes", "work", "--access", "own")
     assert wrong.exit_code == 2
     oneself = cli("grant", "notes", "default")
-    assert (oneself.exit_code, oneself.stdout) == (1, "")
+    assert (oneself.exit_code, oneself.stdout) == (2, "")
     assert "sees its own namespaces already" in oneself.stderr
     missing = cli("revoke", "notes", "work", "--json")
     assert missing.exit_code == 1

@@ -70,7 +70,7 @@ def test_a_wrong_since_is_one_sentence(cli: Cli) -> None:
     """It says what would do."""
     cli.remember("The red door")
     result = cli("stats", "--since", "yesterday")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "'yesterday'" in result.stderr
     assert "7d" in result.stderr
 

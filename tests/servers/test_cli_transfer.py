@@ -33,6 +33,17 @@ def test_broken_lines_in_json(cli: Cli) -> None:
     assert [line["number"] for line in done["broken"]] == [3]
 
 
+def test_a_missing_successor_is_named(cli: Cli) -> None:
+    """The line is kept and told with the id that it waits for, in words or as JSON; the exit code is 0."""
+    line = '{"text": "red", "id": "a", "superseded_by": "b"}\n'
+    told = cli("import", "-", input=GOOD + line)
+    assert (told.exit_code, told.stdout) == (0, "read 3 lines, 3 new, 0 already there, 0 links, 1 dangling\n")
+    assert told.stderr == "line 3: kept, but superseded by b, which is missing: only `--superseded` recalls it\n"
+    assert cli.json("import", "-", input=line)["dangling"] == [{"number": 1, "superseded_by": "b"}]
+    assert cli.json("recall", "red", "--superseded")["hits"][0]["memory"]["id"] == "a"
+    assert cli.json("import", "-", input='{"text": "blue", "id": "b"}\n' + line)["dangling_count"] == 0
+
+
 def test_many_broken_lines_are_cut_short(cli: Cli) -> None:
     """A terminal is not flooded: twenty are named, the others counted."""
     result = cli("import", "-", input="nonsense\n" * 25)
@@ -76,7 +87,7 @@ def test_export_leaves_no_half_file(cli: Cli) -> None:
     """An export that fails leaves what was there before, and nothing else."""
     file = cli.folder / "out.jsonl"
     file.write_text("before")
-    assert cli("export", str(file), "--space", "\n").exit_code == 1
+    assert cli("export", str(file), "--space", "\n").exit_code == 2
     assert [path.name for path in cli.folder.glob("out*")] == ["out.jsonl"]
     assert file.read_text() == "before"
 
@@ -88,7 +99,7 @@ def test_export_never_replaces_the_store(cli: Cli) -> None:
     link.symlink_to(cli.folder / "memory.db")
     for target in (cli.folder / "memory.db", link):
         result = cli("export", str(target))
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "is the store itself" in result.stderr
     assert [m["text"] for m in cli.json("list")["memories"]] == ["one"]
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recollect import AsyncRecollect, AsyncSpace
-from recollect.servers.dashboard import memories
+from recollect import RECIPES, AsyncRecollect, AsyncSpace
+from recollect.servers.dashboard import lanes, memories
 from recollect.servers.dashboard.shell import POLICY
 from tests.conftest import FlakyEmbedder
 from tests.servers.dashboard_reader import Reader, reading
@@ -242,6 +242,40 @@ async def test_a_store_that_is_gone(work: AsyncSpace, client: AsyncRecollect) ->
         assert "store down" in words
         assert "Usage cannot be read" in words
         assert "open the store first" in await reader.read("/memories", 500, space="work")
+
+
+async def test_health_has_the_latency_of_each_lane(reader: Reader, work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """By the names that a recipe gives to them, also where one leg has several; failed ones are counted, those without
+    a weight are not there.
+    """
+    await work.remember("The red door", kind="episodic")
+    await work.recall("door", recipe="sci")
+    embedder.down = True
+    await work.recall("wall", weights={"graph": 0})
+    part = lanes_part(await reader.read("/health"))
+    assert re.findall(r"(\w+) balanced [\d.]+ 1 0 (\d) 0", part) == [("vector", "1"), ("keyword", "0")]
+    assert re.findall(r"(\S+) sci [\d.]+ 1 0 0 0", part) == [lane.name for lane in RECIPES["sci"].lanes]
+
+
+async def test_lanes_are_shown_for_their_own_space(
+    reader: Reader, client: AsyncRecollect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of another one's; of very many spaces those that were asked last are known."""
+    monkeypatch.setattr(lanes, "SPACES", 2)
+    for name in ("one", "two", "three"):
+        await client.space(name).remember("The red door")
+    for name, recipe in (("one", "drobek"), ("two", "polyant"), ("one", "drobek"), ("three", "pgmemory")):
+        await client.space(name).recall("door", recipe=recipe)
+    shown = {name: lanes_part(await reader.read("/health", space=name)) for name in ("one", "two", "three")}
+    assert "drobek" in shown["one"]
+    assert "pgmemory" not in shown["one"]
+    assert "There was none yet." in shown["two"]
+    assert "pgmemory" in shown["three"]
+
+
+def lanes_part(words: str) -> str:
+    """What Health says about lanes."""
+    return words[words.index("Latency per lane") : words.index("The same as numbers")]
 
 
 async def test_static_files_are_ours_alone(reader: Reader) -> None:

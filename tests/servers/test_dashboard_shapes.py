@@ -59,8 +59,8 @@ def test_latency_is_the_average_of_the_searches() -> None:
     buckets = hour(1, 2, ms=8.0), hour(0, 1, ms=2.0)
     row = charts.leg_rows(used(*buckets).total, slotted(used(*buckets), NOW, charts.SLOTS)[1])[0]
     assert [column.title[-6:] for column in row.latency.columns] == ["4.0 ms", "2.0 ms"]
-    assert row.average == pytest.approx(10 / 3)
-    assert charts.leg_rows(Usage(), [])[0].average is None
+    assert row.did.average == pytest.approx(10 / 3)
+    assert charts.leg_rows(Usage(), [])[0].did.average is None
 
 
 def test_degraded_and_failed_answers_stand_on_the_whole_ones() -> None:

@@ -200,7 +200,7 @@ def test_the_model_is_loaded_by_the_first_use(tmp_path: Path) -> None:
 def test_what_is_wrong_with_the_call_is_said_before_anything_is_served(cli: Cli) -> None:
     """A wrong setting or an impossible space ends the command with one sentence, and nothing on standard output."""
     wrong = cli.process("mcp", "--space", " ", input=b"")
-    assert (wrong.returncode, wrong.stdout, wrong.stderr) == (1, b"", b"error: space is empty: give it a name\n")
+    assert (wrong.returncode, wrong.stdout, wrong.stderr) == (2, b"", b"error: space is empty: give it a name\n")
     (Path(cli.environment["XDG_CONFIG_HOME"]) / "recollect").mkdir(parents=True)
     (Path(cli.environment["XDG_CONFIG_HOME"]) / "recollect" / "recollect.toml").write_text("ur = 1")
     broken = cli.process("mcp", input=b"")

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from recollect import AsyncRecollect, Draft
+from recollect import AsyncRecollect, Draft, InvalidRequest
 from recollect.conformance.samples import HERE, record
 from recollect.settings import PostgresSettings, Settings
 from recollect.stores.postgres.store import PostgresStore
@@ -52,6 +52,20 @@ async def test_asking_and_writing_at_once(recollect: AsyncRecollect) -> None:
         )
     assert len(done) == ASKING
     assert (await work.stats()).memories == len(TEXTS) + ASKING // 2
+
+
+async def test_of_texts_under_one_id_at_once_one_is_kept_and_the_others_are_refused(recollect: AsyncRecollect) -> None:
+    """Bulk loads and imports alike: whoever comes second is told so."""
+    work = recollect.space("work")
+    loads = (work.remember_many([Draft(f"load {number}", id="k")]) for number in range(POOL))
+    imports = (work.import_lines([f'{{"text": "import {number}", "id": "k"}}']) for number in range(POOL))
+    async with asyncio.timeout(120):
+        loaded, imported = await asyncio.gather(
+            asyncio.gather(*loads, return_exceptions=True), asyncio.gather(*imports)
+        )
+    refused = sum(isinstance(one, InvalidRequest) for one in loaded) + sum(one.broken_count for one in imported)
+    assert refused == 2 * POOL - 1
+    assert (await work.stats()).memories == len(TEXTS) + 1
 
 
 async def test_a_read_finds_all_in_a_table_that_was_just_written_anew(

@@ -1,12 +1,15 @@
-"""A memory's history: what it replaced, and what replaced it."""
+"""Superseding, and a memory's history: what it replaced, and what replaced it."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from itertools import pairwise
 
-from recollect.conformance.samples import HERE, NOW, record
+from recollect.conformance.samples import HERE, NOW, ids, raises, record
+from recollect.errors import InvalidRequest, NotFound
 from recollect.ports import Store
+from recollect.types import Filter
 
 CHAIN = ["d", "a", "e", "b", "c"]
 """Each was replaced by the next; their ids are in another order."""
@@ -20,6 +23,53 @@ async def _add_chain(store: Store) -> None:
     await store.add(HERE, [record(id) for id in sorted(CHAIN)])
     for old, new in pairwise(CHAIN):
         await store.supersede(HERE, old, new, now=NOW)
+
+
+async def spec_supersede_hides_the_old(store: Store) -> None:
+    """A superseded memory names its successor and is found only when asked for."""
+    await store.add(HERE, [record("old"), record("new")])
+    await store.supersede(HERE, "old", "new", now=NOW + timedelta(hours=1))
+    old = (await store.get(HERE, ["old"]))["old"]
+    assert (old.superseded_by, old.updated_at) == ("new", NOW + timedelta(hours=1))
+    assert await ids(store) == ["new"]
+    assert await ids(store, Filter(include_superseded=True)) == ["new", "old"]
+
+
+async def spec_of_several_successors_one_wins(store: Store) -> None:
+    """Who supersedes what was superseded meanwhile is told by what; the same successor may be named again."""
+    await store.add(HERE, [record(id) for id in ("old", "a", "b", "c")])
+    tries = (store.supersede(HERE, "old", new, now=NOW) for new in "abc")
+    refused = [one for one in await asyncio.gather(*tries, return_exceptions=True) if one is not None]
+    winner = (await store.get(HERE, ["old"]))["old"].superseded_by
+    assert winner is not None
+    assert winner in "abc"
+    assert len(refused) == 2
+    for error in refused:
+        assert isinstance(error, InvalidRequest)
+        assert f"was superseded by {winner!r} already: supersede that one" in str(error)
+    await store.supersede(HERE, "old", winner, now=NOW)
+
+
+async def spec_supersede_makes_no_cycles(store: Store) -> None:
+    """Nothing supersedes itself, directly or through others, nor what is not there."""
+    await store.add(HERE, [record(id) for id in "abc"])
+    await store.supersede(HERE, "a", "b", now=NOW)
+    await store.supersede(HERE, "b", "c", now=NOW)
+    for old, new in ("aa", "ba", "ca"):
+        with raises(InvalidRequest):
+            await store.supersede(HERE, old, new, now=NOW)
+    for old, new in (("a", "nothing"), ("nothing", "a")):
+        with raises(NotFound, "nothing"):
+            await store.supersede(HERE, old, new, now=NOW)
+    assert (await store.get(HERE, ["c"]))["c"].superseded_by is None
+
+
+async def spec_a_corrected_fact_does_not_come_back(store: Store) -> None:
+    """What was superseded stays so when its successor is forgotten."""
+    await store.add(HERE, [record("old"), record("new")])
+    await store.supersede(HERE, "old", "new", now=NOW)
+    await store.forget(HERE, ["new"])
+    assert await ids(store) == []
 
 
 async def spec_a_history_is_the_same_from_each_version(store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -277,53 +276,6 @@ async def spec_what_was_forgotten_can_be_remembered_again(store: Store) -> None:
     assert (await store.add(HERE, [record("a", "same")]))[0].created
     assert await ids(store, replace(ALL, tags=("old",))) == []
     assert [edge async for edge in store.edges(HERE)] == []
-
-
-async def spec_supersede_hides_the_old(store: Store) -> None:
-    """A superseded memory names its successor and is found only when asked for."""
-    await store.add(HERE, [record("old"), record("new")])
-    await store.supersede(HERE, "old", "new", now=NOW + timedelta(hours=1))
-    old = (await store.get(HERE, ["old"]))["old"]
-    assert (old.superseded_by, old.updated_at) == ("new", NOW + timedelta(hours=1))
-    assert await ids(store) == ["new"]
-    assert await ids(store, Filter(include_superseded=True)) == ["new", "old"]
-
-
-async def spec_of_several_successors_one_wins(store: Store) -> None:
-    """Who supersedes what was superseded meanwhile is told by what; the same successor may be named again."""
-    await store.add(HERE, [record(id) for id in ("old", "a", "b", "c")])
-    tries = (store.supersede(HERE, "old", new, now=NOW) for new in "abc")
-    refused = [one for one in await asyncio.gather(*tries, return_exceptions=True) if one is not None]
-    winner = (await store.get(HERE, ["old"]))["old"].superseded_by
-    assert winner is not None
-    assert winner in "abc"
-    assert len(refused) == 2
-    for error in refused:
-        assert isinstance(error, InvalidRequest)
-        assert f"was superseded by {winner!r} already: supersede that one" in str(error)
-    await store.supersede(HERE, "old", winner, now=NOW)
-
-
-async def spec_supersede_makes_no_cycles(store: Store) -> None:
-    """Nothing supersedes itself, directly or through others, nor what is not there."""
-    await store.add(HERE, [record(id) for id in "abc"])
-    await store.supersede(HERE, "a", "b", now=NOW)
-    await store.supersede(HERE, "b", "c", now=NOW)
-    for old, new in ("aa", "ba", "ca"):
-        with raises(InvalidRequest):
-            await store.supersede(HERE, old, new, now=NOW)
-    for old, new in (("a", "nothing"), ("nothing", "a")):
-        with raises(NotFound, "nothing"):
-            await store.supersede(HERE, old, new, now=NOW)
-    assert (await store.get(HERE, ["c"]))["c"].superseded_by is None
-
-
-async def spec_a_corrected_fact_does_not_come_back(store: Store) -> None:
-    """What was superseded stays so when its successor is forgotten."""
-    await store.add(HERE, [record("old"), record("new")])
-    await store.supersede(HERE, "old", "new", now=NOW)
-    await store.forget(HERE, ["new"])
-    assert await ids(store) == []
 
 
 async def spec_hits_are_counted(store: Store) -> None:

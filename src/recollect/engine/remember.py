@@ -60,7 +60,8 @@ class Rememberer:
     ) -> AsyncIterator[list[Remembered]]:
         """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards.
 
-        While one batch is being stored the next is made ready, and sent after it, unless it has to wait.
+        While one batch is being stored the next is made ready, and sent after it, unless it has to wait. A draft that
+        cannot be stored leaves its batch out, and all that comes after it.
         """
         source, position = iter(drafts), 0
         under_way: deque[_Batch] = deque()
@@ -69,6 +70,7 @@ class Rememberer:
                 try:
                     some = await asyncio.to_thread(_some, source, batch)
                     memories = _completed(space, some, position)
+                    await self._check_ids(space, some, memories, position, under_way)
                 except Exception:
                     while under_way:  # what came before is stored, and said to be
                         yield await under_way.popleft().task
@@ -78,9 +80,41 @@ class Rememberer:
                     yield await under_way.popleft().task
                 if not some:
                     return
-                under_way.append(_Batch(memories, asyncio.create_task(self._store_batch(space, some, memories))))
+                under_way.append(_Batch(memories, asyncio.create_task(self._store_same(space, some, memories))))
         finally:
             await _stop([one.task for one in under_way])
+
+    async def remember_each(self, space: str, drafts: Sequence[Draft]) -> list[Remembered | InvalidRequest]:
+        """Some drafts in one transaction: for each what became of it, or why it was left out. Linked afterwards."""
+        memories = _completed(space, drafts, 0)
+        answers = await self._store_batch(space, drafts, memories)
+        return [
+            answer if answer.memory.text == memory.text else _other_text(memory.id)
+            for memory, answer in zip(memories, answers, strict=True)
+        ]
+
+    async def _check_ids(
+        self,
+        space: str,
+        drafts: Sequence[Draft],
+        memories: Sequence[Memory],
+        position: int,
+        under_way: Collection[_Batch],
+    ) -> None:
+        """Refuse a memory whose id stands for another text: in the store, on its way there, or in its own batch."""
+        named = [draft.id for draft in drafts if draft.id is not None]
+        if not named:
+            return
+        said = {id: memory.text for id, memory in (await self._store.get(space, named)).items()}
+        said |= {memory.id: memory.text for one in under_way for memory in one.memories}
+        for number, memory in enumerate(memories, position + 1):
+            if said.setdefault(memory.id, memory.text) != memory.text:
+                raise _in_batch(number, _other_text(memory.id))
+
+    async def _store_same(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Remembered]:
+        # somebody else may have taken an id since it was looked for
+        answers = await self._store_batch(space, drafts, memories)
+        return [_same(memory, answer) for memory, answer in zip(memories, answers, strict=True)]
 
     async def _store_batch(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Remembered]:
         # what is there already need not be embedded; where nothing is to be embedded, storing finds it soon enough
@@ -138,12 +172,19 @@ def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | Non
 
 
 def _same(memory: Memory, answer: Remembered) -> Remembered:
-    """The answer to a memory, which says the same: an id stands for one text, and a new one would go unheard."""
+    """The answer to a memory, which says the same."""
     if answer.memory.text != memory.text:
-        raise InvalidRequest(
-            f"memory {memory.id!r} is there already and says something else: update it, or leave the id out"
-        )
+        raise _other_text(memory.id)
     return answer
+
+
+def _other_text(id: str) -> InvalidRequest:
+    """An id stands for one text: a new one under it would go unheard."""
+    return InvalidRequest(f"memory {id!r} is there already and says something else: update it, or leave the id out")
+
+
+def _in_batch(number: int, error: InvalidRequest) -> InvalidRequest:
+    return InvalidRequest(f"memory {number} of the batch: {error}")
 
 
 class _Batch(NamedTuple):
@@ -160,7 +201,7 @@ def _completed(space: str, drafts: Sequence[Draft], position: int) -> list[Memor
         try:
             memories.append(complete(space, draft, now))
         except InvalidRequest as error:
-            raise InvalidRequest(f"memory {number} of the batch: {error}") from error
+            raise _in_batch(number, error) from error
     return memories
 
 

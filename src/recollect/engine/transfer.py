@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -15,11 +16,12 @@ from recollect.engine.remember import EMBED_BATCH, Rememberer
 from recollect.errors import InvalidRequest, NotFound
 from recollect.limits import check_name, check_strength
 from recollect.ports import Store
-from recollect.types import Draft, Edge, Filter, Memory
+from recollect.types import Draft, Edge, Filter, Memory, Remembered
 
 PAGE = 500
 BROKEN_NAMED = 1_000
-"""Broken lines that an import names: who has more of them gave it another kind of file."""
+"""Broken or dangling lines that an import names: who has more of them gave it another kind of file."""
+EVERYTHING = Filter(include_superseded=True, include_expired=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,14 @@ class BrokenLine:
 
     number: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DanglingLine:
+    """A line of an import that was taken, though what superseded its memory is neither here nor in another line."""
+
+    number: int
+    superseded_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,11 @@ class Imported:
     broken: tuple[BrokenLine, ...] = ()
     """The first that could not be taken; `broken_count` counts all of them."""
     broken_count: int = 0
+    dangling: tuple[DanglingLine, ...] = ()
+    """Known when all was read: the first whose memories are kept as superseded by one that did not come; such memories
+    are recalled only with `include_superseded`. `dangling_count` counts all of them.
+    """
+    dangling_count: int = 0
 
 
 async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
@@ -54,10 +69,9 @@ async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
 
 async def pages(store: Store, space: str) -> AsyncIterator[Sequence[Memory]]:
     """Every memory of the space in id order, superseded and expired ones included, some at a time."""
-    everything = Filter(include_superseded=True, include_expired=True)
     after: str | None = None
     while True:
-        page = await store.list(space, everything, limit=PAGE, after=after)
+        page = await store.list(space, EVERYTHING, limit=PAGE, after=after)
         if page.memories:
             yield page.memories
         if page.cursor is None:
@@ -83,24 +97,16 @@ async def import_lines(
 ) -> Imported:
     """Take in lines as `export` writes them, or plain `{"text": …}` ones. Broken lines are counted and the first
     of them named, the good ones are kept; what is there already is not stored again, so a cut-off import is simply run
-    again.
+    again. A memory that was superseded stays so, also by one that is missing; such lines are named as dangling.
     """
     if isinstance(lines, str):
         raise InvalidRequest("import takes the lines of a file, one text each, not one text: use text.splitlines()")
-    done = Imported()
+    importing = _Import(store, rememberer, space)
     async for batch in _batches(lines):
-        good: list[Numbered] = []
-        broken: list[BrokenLine] = []
-        for number, line in batch:
-            try:
-                if not isinstance(line, str) or line.strip():
-                    good.append((number, _parse(space, line)))
-            except InvalidRequest as error:
-                broken.append(BrokenLine(number, str(error)))
-        done = await _take(store, rememberer, space, good, replace(done, read=done.read + len(batch)), broken)
+        await importing.take(batch)
         if on_progress is not None:
-            on_progress(done)
-    return done
+            on_progress(importing.done)
+    return importing.outcome()
 
 
 async def _batches(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[list[tuple[int, str]]]:
@@ -123,9 +129,6 @@ async def _batches(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[l
         yield batch
 
 
-Numbered = tuple[int, Draft | Edge]
-
-
 def _parse(space: str, line: str) -> Draft | Edge:
     if not isinstance(line, str):
         raise InvalidRequest(f"it is a {type(line).__name__}, not a text")
@@ -145,20 +148,66 @@ def _parse(space: str, line: str) -> Draft | Edge:
     return draft
 
 
-async def _take(
-    store: Store, rememberer: Rememberer, space: str, good: list[Numbered], done: Imported, broken: list[BrokenLine]
-) -> Imported:
-    drafts = [one for _, one in good if isinstance(one, Draft)]
-    async for remembered in rememberer.remember_many(space, drafts):
-        created = sum(one.created for one in remembered)
-        done = replace(done, created=done.created + created, copies=done.copies + len(remembered) - created)
-    links = await _link(store, space, [(number, one) for number, one in good if isinstance(one, Edge)], broken)
-    return replace(
-        done,
-        links=done.links + links,
-        broken=_named(done.broken, broken),
-        broken_count=done.broken_count + len(broken),
-    )
+class _Import:
+    """What an import did so far, and the memories that it still waits for: in an export, what supersedes a memory
+    comes after it.
+    """
+
+    def __init__(self, store: Store, rememberer: Rememberer, space: str) -> None:
+        self._store = store
+        self._rememberer = rememberer
+        self._space = space
+        self._awaited: defaultdict[str, list[int]] = defaultdict(list)
+        self.done = Imported()
+
+    async def take(self, batch: Sequence[tuple[int, str]]) -> None:
+        """Store what is good of some lines, and name what is not."""
+        good: list[tuple[int, Draft | Edge]] = []
+        broken: list[BrokenLine] = []
+        for number, line in batch:
+            try:
+                if not isinstance(line, str) or line.strip():
+                    good.append((number, _parse(self._space, line)))
+            except InvalidRequest as error:
+                broken.append(BrokenLine(number, str(error)))
+        taken = await self._remember([(number, one) for number, one in good if isinstance(one, Draft)], broken)
+        edges = [(number, one) for number, one in good if isinstance(one, Edge)]
+        created = sum(one.created for one in taken)
+        self.done = replace(
+            self.done,
+            read=self.done.read + len(batch),
+            created=self.done.created + created,
+            copies=self.done.copies + len(taken) - created,
+            links=self.done.links + await _link(self._store, self._space, edges, broken),
+            broken=_named(self.done.broken, broken),
+            broken_count=self.done.broken_count + len(broken),
+        )
+
+    def outcome(self) -> Imported:
+        """What was done, when all was read: what has not come by now is missing."""
+        dangling = [DanglingLine(number, id) for id, numbers in self._awaited.items() for number in numbers]
+        first = sorted(dangling, key=lambda line: line.number)[:BROKEN_NAMED]
+        return replace(self.done, dangling=tuple(first), dangling_count=len(dangling))
+
+    async def _remember(self, drafts: list[tuple[int, Draft]], broken: list[BrokenLine]) -> list[Remembered]:
+        """What was taken, which is no longer awaited; what supersedes it is, unless it is here."""
+        if not drafts:
+            return []
+        answers = await self._rememberer.remember_each(self._space, [draft for _, draft in drafts])
+        taken: list[Remembered] = []
+        successors: set[str] = set()
+        for (number, _), answer in zip(drafts, answers, strict=True):
+            if isinstance(answer, InvalidRequest):
+                broken.append(BrokenLine(number, str(answer)))
+                continue
+            taken.append(answer)
+            if (successor := answer.memory.superseded_by) is not None:
+                successors.add(successor)
+                self._awaited[successor].append(number)
+        here = await self._store.visible(self._space, list(successors), EVERYTHING) if successors else set()
+        for id in here.union(one.memory.id for one in taken):
+            self._awaited.pop(id, None)
+        return taken
 
 
 def _named(before: tuple[BrokenLine, ...], broken: list[BrokenLine]) -> tuple[BrokenLine, ...]:

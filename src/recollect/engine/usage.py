@@ -83,11 +83,12 @@ def leg_usage(recipe: Recipe, lanes: Iterable[LaneReport], hits: Sequence[Hit]) 
     for report in lanes:
         if report.lane in wanted:
             before = done.get(report.leg) or LegUsage(hits=found[report.leg])
-            done[report.leg] = before + _lane_usage(report)
+            done[report.leg] = before + lane_usage(report)
     return done
 
 
-def _lane_usage(report: LaneReport) -> LegUsage:
+def lane_usage(report: LaneReport) -> LegUsage:
+    """What one lane that was wanted did in one recall."""
     if report.status == "skipped":
         return LegUsage(skipped=1)
     late, failed = int(report.status == "late"), int(report.status == "failed")

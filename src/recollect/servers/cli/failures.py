@@ -1,6 +1,6 @@
 """What going wrong looks like: one sentence on standard error and an exit code, never a traceback.
 
-0: done. 1: it could not be done. 2: the call or the configuration is wrong. 130: interrupted.
+0: done. 1: it could not be done. 2: the call, a value in it or the configuration is wrong. 130: interrupted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from typer.core import TyperGroup
 from typer.exceptions import Abort, TyperException
 
-from recollect.errors import ConfigError, RecollectError
+from recollect.errors import ConfigError, InvalidRequest, RecollectError
 from recollect.servers.cli.output import console, survive_odd_terminals
 
 
@@ -56,7 +56,7 @@ def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
         return error.exit_code
     except RecollectError as error:
         _report(type(error).__name__, str(error), as_json=as_json)
-        return 2 if isinstance(error, ConfigError) else 1
+        return 2 if isinstance(error, (ConfigError, InvalidRequest)) else 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _report(type(error).__name__, f"{where}{error.strerror or error}", as_json=as_json)

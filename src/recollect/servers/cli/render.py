@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -303,6 +304,8 @@ def imported(outcome: Imported) -> RenderableType:
     parts.append(count(outcome.links, "link"))
     if outcome.broken_count:
         parts.append(f"{outcome.broken_count:,} broken")
+    if outcome.dangling_count:
+        parts.append(f"{outcome.dangling_count:,} dangling")
     return Text(", ".join(parts))
 
 
@@ -337,10 +340,25 @@ def some_ids(some: Some) -> str:
 
 
 def broken_lines(outcome: Imported, *, most: int) -> RenderableType:
-    """The lines that could not be read, by number."""
-    shown = [f"line {line.number}: {one_line(line.reason)}" for line in outcome.broken[:most]]
-    if others := outcome.broken_count - len(shown):
-        named = "them all" if outcome.broken_count == len(outcome.broken) else f"the first {len(outcome.broken):,}"
+    """The lines that could not be taken, by number."""
+    reasons = {line.number: line.reason for line in outcome.broken}
+    return numbered_lines(reasons, outcome.broken_count, most=most)
+
+
+def dangling_lines(outcome: Imported, *, most: int) -> RenderableType:
+    """The lines that were taken and will not be recalled, by number, and why."""
+    reasons = {
+        line.number: f"kept, but superseded by {line.superseded_by}, which is missing: only `--superseded` recalls it"
+        for line in outcome.dangling
+    }
+    return numbered_lines(reasons, outcome.dangling_count, most=most)
+
+
+def numbered_lines(reasons: Mapping[int, str], total: int, *, most: int) -> RenderableType:
+    """What is to be said of lines of a file; where there are many, of the first, and how many others there are."""
+    shown = [f"line {number}: {one_line(reason)}" for number, reason in islice(reasons.items(), most)]
+    if others := total - len(shown):
+        named = "them all" if total == len(reasons) else f"the first {len(reasons):,}"
         shown.append(f"and {count(others, 'other')}; --json names {named}")
     return Text("\n".join(shown), style=WARNING)
 

@@ -86,7 +86,7 @@ def legs(used: SpaceUsage, now: datetime) -> RenderableType:
     table = plain_table("leg", ">hits", f"hits by {span(width)}", ">ms", "not answered")
     for leg in LEGS:
         did = used.total.legs.get(leg, LegUsage())
-        average = f"{did.ms / did.searches:,.1f}" if did.searches else ""
+        average = "" if did.average is None else f"{did.average:,.1f}"
         name, style = Text(leg, style=LEG_STYLES[leg]), LEG_STYLES[leg]
         table.add_row(name, f"{did.hits:,}", Columns(charts[leg], top, style), average, unanswered(did))
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -11,29 +11,41 @@ from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import given, open_store, recipe_names, shared_of, weights_of
 from recollect.servers.cli.output import show
 
+Query: TypeAlias = Annotated[
+    str, typer.Argument(metavar="QUERY", help="The question, in plain words.", show_default=False)
+]
+RecipeName: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME", help="How to search; see `recollect recipes`.", autocompletion=recipe_names)
+]
+Limit: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="How many hits at most.", show_default="recipe's")
+]
+Explain: TypeAlias = Annotated[bool, typer.Option("--explain", help="Show what each lane gave to each hit.")]
+Expect: TypeAlias = Annotated[str | None, typer.Option(metavar="ID", help="Say where this memory was lost.")]
+Window: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Show N thread neighbours on each side of a hit.")]
+Weights: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="LANE=W", help="Weigh a lane differently: keyword=0.5; repeatable.")
+]
+Fanout: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="How many hits a lane is asked for.", show_default="recipe's")
+]
+MinScore: TypeAlias = Annotated[float | None, typer.Option(metavar="S", help="Only hits that score this or more.")]
+QualityWeight: TypeAlias = Annotated[
+    float | None, typer.Option(metavar="W", help="Let quality count so much, 0 to 1.", show_default="recipe's")
+]
+
 
 def recall(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="The question, in plain words.", show_default=False)],
-    recipe: Annotated[
-        str, typer.Option(metavar="NAME", help="How to search; see `recollect recipes`.", autocompletion=recipe_names)
-    ] = "balanced",
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", help="How many hits at most.", show_default="recipe's")
-    ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each lane gave to each hit.")] = False,
-    expect: Annotated[str | None, typer.Option(metavar="ID", help="Say where this memory was lost.")] = None,
-    window: Annotated[int, typer.Option(metavar="N", help="Show N thread neighbours on each side of a hit.")] = 0,
-    weight: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LANE=W", help="Weigh a lane differently: keyword=0.5; repeatable."),
-    ] = None,
-    fanout: Annotated[
-        int | None, typer.Option(metavar="N", help="How many hits a lane is asked for.", show_default="recipe's")
-    ] = None,
-    min_score: Annotated[float | None, typer.Option(metavar="S", help="Only hits that score this or more.")] = None,
-    quality_weight: Annotated[
-        float | None, typer.Option(metavar="W", help="Let quality count so much, 0 to 1.", show_default="recipe's")
-    ] = None,
+    query: Query,
+    recipe: RecipeName = "balanced",
+    limit: Limit = None,
+    explain: Explain = False,
+    expect: Expect = None,
+    window: Window = 0,
+    weight: Weights = None,
+    fanout: Fanout = None,
+    min_score: MinScore = None,
+    quality_weight: QualityWeight = None,
     kind: opt.Kinds = None,
     namespace: opt.Namespaces = None,
     shared: opt.Shared = None,
@@ -54,27 +66,13 @@ def recall(
     """Find memories by meaning, words and links, and say why each is there."""
     from recollect.servers.cli import render
 
-    wanted = given(
-        limit=limit,
-        fanout=fanout,
-        weights=weights_of(weight),
-        min_score=min_score,
-        quality_weight=quality_weight,
-        expect=expect,
-        kinds=kind,
-        namespaces=namespace,
-        shared=shared_of(shared, none=no_shared),
-        tags=tag,
-        source_prefix=source,
-        thread=thread,
-        since=since,
-        until=until,
-        min_quality=min_quality,
-        include_superseded=superseded,
-        include_expired=expired,
-    )
+    how = given(limit=limit, fanout=fanout, min_score=min_score, quality_weight=quality_weight, expect=expect)
+    how |= given(weights=weights_of(weight), shared=shared_of(shared, none=no_shared))
+    where = given(kinds=kind, namespaces=namespace, tags=tag, source_prefix=source, thread=thread)
+    where |= given(since=since, until=until, min_quality=min_quality)
+    where |= given(include_superseded=superseded, include_expired=expired)
     with open_store(store, embedder) as r:
-        answer = r.space(space).recall(query, recipe=recipe, window=window, **wanted)
+        answer = r.space(space).recall(query, recipe=recipe, window=window, **how, **where)
     show(answer, partial(render.recall, explain=explain), as_json=as_json)
 
 

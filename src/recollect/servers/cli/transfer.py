@@ -22,8 +22,8 @@ from recollect.servers.cli.output import console, progress, show
 if TYPE_CHECKING:
     from recollect.engine.copying import CopyProgress
 
-BROKEN_SHOWN = 20
-"""Broken lines named on the terminal; `--json` names all."""
+LINES_SHOWN = 20
+"""Broken or dangling lines named on the terminal; `--json` names more."""
 
 
 def import_(
@@ -35,7 +35,7 @@ def import_(
 ) -> None:
     """Load memories and links. Can be run again after a crash: what is there is not stored twice.
 
-    A line that cannot be read is named with its number; the good ones are kept, and the exit code is 1.
+    A line that cannot be taken is named with its number; the good ones are kept, and the exit code is 1.
     """
     from recollect.servers.cli import render
 
@@ -53,9 +53,11 @@ def import_(
             bar.stop()
             os._exit(130)
     show(imported, render.imported, as_json=as_json)
+    if imported.dangling_count and not as_json:
+        console(sys.stderr).print(render.dangling_lines(imported, most=LINES_SHOWN), soft_wrap=True)
     if imported.broken_count:
         if not as_json:
-            console(sys.stderr).print(render.broken_lines(imported, most=BROKEN_SHOWN), soft_wrap=True)
+            console(sys.stderr).print(render.broken_lines(imported, most=LINES_SHOWN), soft_wrap=True)
         raise typer.Exit(1)
 
 

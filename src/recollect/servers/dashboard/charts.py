@@ -54,11 +54,6 @@ class LegRow:
     hits: Chart
     latency: Chart
 
-    @property
-    def average(self) -> float | None:
-        """Milliseconds of a search."""
-        return self.did.ms / self.did.searches if self.did.searches else None
-
 
 class Segment(NamedTuple):
     """What one lane gave to a hit, as a part of its bar; `taken` is what was taken off again."""
@@ -74,13 +69,13 @@ def leg_rows(used: Usage, slots: Sequence[Slot]) -> list[LegRow]:
     """A row for each leg; the columns of one kind are comparable from row to row."""
     did = {leg: [slot.usage.legs.get(leg, LegUsage()) for slot in slots] for leg in LEGS}
     most = max((one.hits for row in did.values() for one in row), default=0)
-    slowest = max((_average(one) for row in did.values() for one in row), default=0.0)
+    slowest = max((one.average or 0.0 for row in did.values() for one in row), default=0.0)
     return [
         LegRow(
             leg,
             used.legs.get(leg, LegUsage()),
             _chart(slots, leg, most, [(float(one.hits), count(one.hits, "hit")) for one in did[leg]]),
-            _chart(slots, leg, slowest, [(_average(one), f"{_average(one):.1f} ms") for one in did[leg]]),
+            _chart(slots, leg, slowest, [(one.average or 0.0, f"{one.average or 0.0:.1f} ms") for one in did[leg]]),
         )
         for leg in LEGS
     ]
@@ -148,7 +143,3 @@ def _column(at: int, below: float, height: float, tone: str, title: str) -> Colu
 
 def _height(value: float, top: float) -> float:
     return value / top * HEIGHT if top else 0.0
-
-
-def _average(did: LegUsage) -> float:
-    return did.ms / did.searches if did.searches else 0.0

@@ -13,6 +13,7 @@ from recollect.errors import BackendError
 from recollect.ports import Lag
 from recollect.servers.checks import outlined
 from recollect.servers.dashboard import charts
+from recollect.servers.dashboard.lanes import LaneMeter
 from recollect.servers.dashboard.shell import Visit
 from recollect.servers.slots import slotted
 
@@ -30,23 +31,31 @@ class EngineState(NamedTuple):
     lag: Lag | None = None
 
 
-async def show(visit: Visit) -> Response:
-    """The page, which a script asks for again and again while it is open."""
-    where = await visit.where()
-    since = visit.asked("since", "7d")
-    seen = await engines(visit.client, told=visit.caller.may("admin"))
-    down = [engine.name for engine in seen if not engine.ok]
-    return visit.page(
-        "health.html",
-        where=where,
-        since=since,
-        spans=SPANS,
-        refresh=REFRESH_SECONDS,
-        now=datetime.now(UTC),
-        engines=seen,
-        down=down,
-        **({"used": None} if STORE in down else await usage(visit.client.space(where.space), since)),
-    )
+class Health:
+    """The view, and what it has heard of a client's recalls."""
+
+    def __init__(self, client: AsyncRecollect) -> None:
+        self._lanes = LaneMeter(client)
+
+    async def show(self, visit: Visit) -> Response:
+        """The page, which a script asks for again and again while it is open."""
+        where = await visit.where()
+        since = visit.asked("since", "7d")
+        seen = await engines(visit.client, told=visit.caller.may("admin"))
+        down = [engine.name for engine in seen if not engine.ok]
+        return visit.page(
+            "health.html",
+            where=where,
+            since=since,
+            spans=SPANS,
+            refresh=REFRESH_SECONDS,
+            now=datetime.now(UTC),
+            engines=seen,
+            down=down,
+            lanes=self._lanes.rows(where.space),
+            lanes_since=self._lanes.since,
+            **({"used": None} if STORE in down else await usage(visit.client.space(where.space), since)),
+        )
 
 
 async def usage(space: AsyncSpace, since: str) -> dict[str, Any]:

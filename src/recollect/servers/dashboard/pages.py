@@ -43,7 +43,7 @@ def routes(client: AsyncRecollect) -> list[BaseRoute]:
         page("/", recall.show),
         page("/memories", memories.browse),
         page("/memory", memories.one),
-        page("/health", health.show),
+        page("/health", health.Health(client).show),
         page("/spaces", access.show),
         page("/tokens", access.create, "POST"),
         page("/tokens/revoke", access.revoke, "POST"),

@@ -195,8 +195,15 @@ class BrokenLine(Answer):
     reason: str
 
 
+class DanglingLine(Answer):
+    number: int
+    superseded_by: str
+
+
 class Imported(Answer):
-    """What an import did. Broken lines are counted, and the first 1,000 named; the good ones are kept."""
+    """What an import did. Broken lines are counted, and the first 1,000 named; the good ones are kept. So are dangling
+    ones, whose memory was superseded by one that is neither in the space nor among the lines.
+    """
 
     read: int
     created: int
@@ -204,6 +211,8 @@ class Imported(Answer):
     links: int
     broken: list[BrokenLine]
     broken_count: int
+    dangling: list[DanglingLine]
+    dangling_count: int
 
 
 class Token(Answer):

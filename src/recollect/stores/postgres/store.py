@@ -107,21 +107,13 @@ class PostgresStore:
             steps, advice = await self._connections.migrate(dry_run=dry_run, row_security=row_security)
             lacking = [*dict.fromkeys(words)]
             if lacking and not (dry_run and steps):
-                lacking = await self._add_configurations(lacking, dry_run=dry_run)
+                await self._connections.open(create=False)
+                async with self._connections.autocommit() as db:
+                    lacking = await text_indexes.add_lacking(db, lacking, dry_run=dry_run)
             indexed = (f"index all texts under the configuration {name}" for name in lacking)
             return Migration((*steps, *indexed), advice)
         finally:
             await self.close()
-
-    async def _add_configurations(self, names: Sequence[str], *, dry_run: bool) -> builtins.list[str]:
-        """Index texts under those of these configurations that the store lacks; which they were, or are."""
-        await self._connections.open(create=False)
-        async with self._connections.autocommit() as db:
-            lacking = [name for name in names if await text_indexes.lacks_column(db, name)]
-            for name in () if dry_run else lacking:
-                async with db.transaction():
-                    await text_indexes.add_configuration(db, name)
-        return lacking
 
     async def close(self) -> None:
         await self._vectors.close()

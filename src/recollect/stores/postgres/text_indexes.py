@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from recollect.errors import InvalidRequest
@@ -71,6 +72,15 @@ async def add_configuration(db: Database, configuration: str) -> None:
         names = {"column": column_of(configuration), "configuration": configuration}
         await db.execute(Q["add_column"].format(**names))
         await db.execute(Q["add_index"].format(**names))
+
+
+async def add_lacking(db: Database, configurations: Sequence[str], *, dry_run: bool) -> list[str]:
+    """Index texts under those of these configurations that the store lacks; which they were, or are."""
+    lacking = [name for name in configurations if await lacks_column(db, name)]
+    for name in () if dry_run else lacking:
+        async with db.transaction():
+            await add_configuration(db, name)
+    return lacking
 
 
 class Configurations:
