@@ -191,10 +191,10 @@ async def test_a_bad_memory_in_a_bulk_load_is_named_and_its_batch_left_out(work:
 
 
 @pytest.mark.parametrize("vector", [None, [1.0] + [0.0] * 255], ids=["to be embedded", "with vectors"])
-async def test_an_id_with_another_text_in_a_bulk_load_is_named_and_its_batch_left_out(
-    work: AsyncSpace, vector: list[float] | None
-) -> None:
-    """Whether the other text is in the store, in the batch before, or in the same one; the same text is a copy."""
+async def test_an_id_with_another_text_in_a_bulk_load_is_named(work: AsyncSpace, vector: list[float] | None) -> None:
+    """Whether the other text is in the store, in the batch before, or in the same one; nothing is overwritten, what
+    came with it is stored, and the same text is a copy.
+    """
     await work.remember("stored", id="k", vector=vector)
     batch = BATCH if vector else EMBED_BATCH
     before = [Draft(f"note {n}", id=f"n{n}", vector=vector) for n in range(batch)]
@@ -202,7 +202,8 @@ async def test_an_id_with_another_text_in_a_bulk_load_is_named_and_its_batch_lef
         after = [Draft("fine", vector=vector), *(Draft(text, id=id, vector=vector) for text in bad)]
         with pytest.raises(InvalidRequest, match=rf"memory {batch + len(after)} of the batch: memory '{id}' is there"):
             await work.remember_many([*before, *after])
-        assert (await work.stats()).memories == batch + 1
+    assert [(await work.get(id)).text for id in ("k", "n0", "new")] == ["stored", "note 0", "one"]
+    assert (await work.stats()).memories == batch + 3
     loaded = await work.remember_many([*before, Draft("stored", id="k", vector=vector)])
     assert (loaded.created, loaded.copies) == (0, batch + 1)
 

@@ -61,7 +61,8 @@ class Rememberer:
         """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards.
 
         While one batch is being stored the next is made ready, and sent after it, unless it has to wait. A draft that
-        cannot be stored leaves its batch out, and all that comes after it.
+        is wrong leaves its batch out, and all that comes after it; so does one whose id stands for another text, but
+        what came with it is stored by then.
         """
         source, position = iter(drafts), 0
         under_way: deque[_Batch] = deque()
@@ -70,53 +71,37 @@ class Rememberer:
                 try:
                     some = await asyncio.to_thread(_some, source, batch)
                     memories = _completed(space, some, position)
-                    await self._check_ids(space, some, memories, position, under_way)
                 except Exception:
                     while under_way:  # what came before is stored, and said to be
                         yield await under_way.popleft().task
                     raise
-                position += len(some)
                 while under_way and (not some or _must_wait(memories, under_way)):
                     yield await under_way.popleft().task
                 if not some:
                     return
-                under_way.append(_Batch(memories, asyncio.create_task(self._store_same(space, some, memories))))
+                storing = asyncio.create_task(self._store_all(space, some, memories, position))
+                under_way.append(_Batch(memories, storing))
+                position += len(some)
         finally:
             await _stop([one.task for one in under_way])
 
     async def remember_each(self, space: str, drafts: Sequence[Draft]) -> list[Remembered | InvalidRequest]:
         """Some drafts in one transaction: for each what became of it, or why it was left out. Linked afterwards."""
-        memories = _completed(space, drafts, 0)
-        answers = await self._store_batch(space, drafts, memories)
-        return [
-            answer if answer.memory.text == memory.text else _other_text(memory.id)
-            for memory, answer in zip(memories, answers, strict=True)
-        ]
+        return await self._store_each(space, drafts, _completed(space, drafts, 0))
 
-    async def _check_ids(
-        self,
-        space: str,
-        drafts: Sequence[Draft],
-        memories: Sequence[Memory],
-        position: int,
-        under_way: Collection[_Batch],
-    ) -> None:
-        """Refuse a memory whose id stands for another text: in the store, on its way there, or in its own batch."""
-        named = [draft.id for draft in drafts if draft.id is not None]
-        if not named:
-            return
-        said = {id: memory.text for id, memory in (await self._store.get(space, named)).items()}
-        said |= {memory.id: memory.text for one in under_way for memory in one.memories}
-        for number, memory in enumerate(memories, position + 1):
-            if said.setdefault(memory.id, memory.text) != memory.text:
-                raise _in_batch(number, _other_text(memory.id))
+    async def _store_all(
+        self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory], position: int
+    ) -> list[Remembered]:
+        stored: list[Remembered] = []
+        for number, answer in enumerate(await self._store_each(space, drafts, memories), position + 1):
+            if isinstance(answer, InvalidRequest):
+                raise _in_batch(number, answer)
+            stored.append(answer)
+        return stored
 
-    async def _store_same(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Remembered]:
-        # somebody else may have taken an id since it was looked for
-        answers = await self._store_batch(space, drafts, memories)
-        return [_same(memory, answer) for memory, answer in zip(memories, answers, strict=True)]
-
-    async def _store_batch(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Remembered]:
+    async def _store_each(
+        self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]
+    ) -> list[Remembered | InvalidRequest]:
         # what is there already need not be embedded; where nothing is to be embedded, storing finds it soon enough
         embedded = any(draft.vector is None for draft in drafts)
         copies = await self._store.copies(space, memories) if embedded else [None] * len(memories)
@@ -124,7 +109,8 @@ class Rememberer:
         vectors = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
         records = [_record(memories[n], vector) for n, vector in zip(fresh, vectors, strict=True)]
         added = iter(await self._store.add(space, records) if records else ())
-        return [next(added) if copy is None else Remembered(copy, created=False) for copy in copies]
+        answers = [next(added) if copy is None else Remembered(copy, created=False) for copy in copies]
+        return [_checked(memory, answer) for memory, answer in zip(memories, answers, strict=True)]
 
     async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Vector | None]:
         """Given vectors checked, missing ones embedded; None for all the missing ones when the embedder is down."""
@@ -172,15 +158,20 @@ def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | Non
 
 
 def _same(memory: Memory, answer: Remembered) -> Remembered:
-    """The answer to a memory, which says the same."""
-    if answer.memory.text != memory.text:
-        raise _other_text(memory.id)
-    return answer
+    """The answer to a memory, or the refusal of it."""
+    checked = _checked(memory, answer)
+    if isinstance(checked, InvalidRequest):
+        raise checked
+    return checked
 
 
-def _other_text(id: str) -> InvalidRequest:
-    """An id stands for one text: a new one under it would go unheard."""
-    return InvalidRequest(f"memory {id!r} is there already and says something else: update it, or leave the id out")
+def _checked(memory: Memory, answer: Remembered) -> Remembered | InvalidRequest:
+    """The answer to a memory, which says the same: an id stands for one text, and a new one would go unheard."""
+    if answer.memory.text == memory.text:
+        return answer
+    return InvalidRequest(
+        f"memory {memory.id!r} is there already and says something else: update it, or leave the id out"
+    )
 
 
 def _in_batch(number: int, error: InvalidRequest) -> InvalidRequest:
