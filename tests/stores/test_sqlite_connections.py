@@ -56,6 +56,31 @@ async def test_a_read_is_one_snapshot(connections: Connections) -> None:
     assert await connections.read(spaces) == ["a"]
 
 
+async def test_a_glance_sees_what_was_written(connections: Connections) -> None:
+    """By this process and, from one call to the next, by another one."""
+    await write(connections, "a")
+    assert await connections.glance(spaces) == ["a"]
+    other = apsw.Connection(str(connections.path))
+    other.execute("INSERT INTO spaces (name) VALUES ('b')")
+    other.close()
+    assert await connections.glance(spaces) == ["a", "b"]
+
+
+async def test_a_glance_leaves_waiting_to_a_thread(connections: Connections) -> None:
+    """Where a store keeps it waiting, the event loop is not what waits."""
+    here, seen = threading.get_ident(), []
+
+    def busy_here(db: apsw.Connection) -> int:
+        seen.append(threading.get_ident())
+        if seen[-1] == here:
+            raise apsw.BusyError("database is locked")
+        return len(spaces(db))
+
+    assert await connections.glance(busy_here) == 0
+    assert seen[0] == here
+    assert seen[1:] not in ([], [here])
+
+
 async def test_an_error_undoes_a_write(connections: Connections) -> None:
     """Whatever a write did before it failed is undone, and the error arrives as it was raised."""
 

@@ -25,8 +25,11 @@ def json_ready(value: object) -> Any:
     if names is None:
         names = _known[kind] = _names(kind)
     if names:
-        shown = ((name, getattr(value, name)) for name in names)
-        return {name: item if name == JSON_ALREADY else json_ready(item) for name, item in shown}
+        document = {}
+        for name in names:
+            item = getattr(value, name)
+            document[name] = item if type(item) in PLAIN or name == JSON_ALREADY else json_ready(item)
+        return document
     if isinstance(value, list | tuple | set | frozenset):
         return [json_ready(item) for item in value]
     if isinstance(value, datetime):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain, takewhile
 
-from recollect.text.analyzer import language_of, matches
+from recollect.text.analyzer import matches
 from recollect.types import Snippet
 
 WIDTH = 240
@@ -20,16 +21,17 @@ def snippet(text: str, terms: Collection[str], language: str | None = None, *, w
     >>> snippet("Invoice 12345 was paid on 3 May", {"12345"}, width=16).text
     '…voice 12345 was …'
     """
-    wanted = frozenset(terms)
-    language = language or language_of(text)
+    found = matches(text, frozenset(terms), language)
+    first = next(found, None)
     start, end = 0, min(width, len(text))
-    if len(text) > width and (first := next(matches(text, wanted, language), None)):
+    if first and len(text) > width:
         middle = (first.start + first.end) // 2
         start = min(max(middle - width // 2, 0), len(text) - width)
         end = start + width
     left, right = (ELLIPSIS if start else ""), (ELLIPSIS if end < len(text) else "")
-    found = [(token.start, token.end) for token in matches(text[start:end], wanted, language)]
-    return Snippet(left + text[start:end] + right, tuple(_apart(found, len(left))))
+    inside = takewhile(lambda token: token.end <= end, chain([first], found) if first else ())
+    marks = _apart([(token.start, token.end) for token in inside], len(left) - start)
+    return Snippet(left + text[start:end] + right, tuple(marks))
 
 
 def _apart(places: Collection[tuple[int, int]], shift: int) -> list[tuple[int, int]]:

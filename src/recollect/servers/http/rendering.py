@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from recollect.servers.documents import json_ready
@@ -14,8 +13,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 def answer(value: object, status: int = 200) -> Response:
     """A value as a JSON document."""
-    body = json.dumps(json_ready(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(body.encode(), status, HEADERS, "application/json")
+    return Response(to_json(json_ready(value), inf_nan_mode="null"), status, HEADERS, "application/json")
 
 
 def refusal(problem: Problem) -> Response:

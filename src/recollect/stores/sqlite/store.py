@@ -342,7 +342,7 @@ class SqliteStore:
         await self._connections.write(lambda db: tokens.add(db, token, digest))
 
     async def token(self, id: str) -> tuple[Token, bytes] | None:
-        return await self._connections.read(lambda db: tokens.find(db, id))
+        return await self._connections.glance(lambda db: tokens.find(db, id))
 
     async def tokens(self) -> Sequence[Token]:
         return await self._connections.read(tokens.everyone)
