@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -14,7 +15,7 @@ from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import VectorHits
 from recollect.settings import PostgresSettings
 from recollect.stores.nearest import background, spread
-from recollect.stores.postgres import vectors
+from recollect.stores.postgres import vector_samples, vectors
 from recollect.stores.postgres.generations import generation, set_generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose
@@ -231,3 +232,20 @@ async def test_the_background_follows_the_space(spaces: Spaces) -> None:
         await spaces.fill(1, given[first:last], first=first + 1)
         seen.append(await counted())
     assert seen == [10, 11, 900, 900, 910]
+
+
+async def test_many_who_ask_at_once_take_one_sample(spaces: Spaces, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that begins with a crowd reads a space's sample once, not once for each of the crowd."""
+    await spaces.begin(4)
+    await spaces.fill(1, np.eye(4, dtype=np.float32))
+    taken = []
+
+    async def counted(*asked: Any) -> vector_samples.Sample:
+        taken.append(asked)
+        return await take(*asked)
+
+    take = vector_samples._take
+    monkeypatch.setattr(vector_samples, "_take", counted)
+    answers = await asyncio.gather(*(spaces.nearest(one) for one in np.eye(4, dtype=np.float32)))
+    assert [answer.hits[0].id for answer in answers] == [f"{n:06d}" for n in range(1, 5)]
+    assert len(taken) == 1

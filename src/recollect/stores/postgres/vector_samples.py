@@ -4,9 +4,11 @@ much of it passes a filter.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -56,15 +58,17 @@ class Samples:
 
     def __init__(self) -> None:
         self._samples: OrderedDict[tuple[int, int], Sample] = OrderedDict()
+        self._turns: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def of(self, db: Database, space: int, generation: GenerationRow) -> Sample:
-        """A sample of a space's vectors."""
+        """A sample of a space's vectors. Where many ask at once, one takes it and the others wait for that."""
         key = (space, generation.number)
         ((changes,),) = await rows_of(db, Q["changes"], space=space)
-        sample = self._samples.get(key)
-        if sample is None or not sample.is_current(changes):
-            sample = await _take(db, space, generation, changes)
-        self._keep(key, sample)
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            sample = self._samples.get(key)
+            if sample is None or not sample.is_current(changes):
+                sample = await _take(db, space, generation, changes)
+            self._keep(key, sample)
         return sample
 
     def _keep(self, key: tuple[int, int], sample: Sample) -> None:
