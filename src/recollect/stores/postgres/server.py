@@ -53,7 +53,6 @@ ROOMY: Final = 2**31
 SETTINGS: Final = """
 # Recollect's settings for a server that nobody else uses.
 max_connections = 200
-shared_buffers = 256MB
 work_mem = 16MB
 maintenance_work_mem = 512MB
 effective_cache_size = 1GB
@@ -162,7 +161,8 @@ class _Programs:
         (data / LOG).touch()
         (data / LOG).replace(data / f"{LOG}.old")
         # Postgres puts these names into a shell command and into a list: short ones from inside the folder are safe.
-        options = f"-h '' -k {shlex.quote(str(self._sockets()))} -c dynamic_shared_memory_type={_shared_memory()}"
+        settings = f"-c shared_buffers={_buffers()} -c dynamic_shared_memory_type={_shared_memory()}"
+        options = f"-h '' -k {shlex.quote(str(self._sockets()))} {settings}"
         self._run(version, data, "pg_ctl", "start", "-w", "-t", str(SECONDS), "-D", ".", "-l", LOG, "-o", options)
         server = watchdog.running(data)
         if server is None:
@@ -244,6 +244,15 @@ def _complaint(words: str) -> str:
     lines = words.strip().splitlines() or ["no reason given"]
     wrong = ("FATAL:", "PANIC:", "error:", "could not", "child process")
     return next((line for line in lines if any(word in line for word in wrong)), lines[-1]).strip()
+
+
+def _buffers() -> str:
+    """Memory for what is read often: an eighth of the machine's, for others work there too. A vector index that does
+    not fit is searched in twice the time.
+    """
+    from psutil import virtual_memory
+
+    return f"{min(max(virtual_memory().total // 8 >> 20, 128), 1024)}MB"
 
 
 def _shared_memory() -> str:

@@ -178,7 +178,8 @@ async def _walked(db: Database, question: _Question, walk: Walk) -> list[tuple[s
     """About the same by the index, or fewer."""
     condition, values = where_clause(question.space, question.where)
     await db.execute(settings(walk))
-    sql = question.sql("walk", where=condition)
+    beyond = walk.enough > question.limit and is_open(question.where)
+    sql = question.sql("walk_first" if beyond else "walk", where=condition)
     return await rows_of(db, sql, **question.values, enough=walk.enough, **values)
 
 

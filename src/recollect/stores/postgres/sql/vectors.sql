@@ -108,6 +108,28 @@ FROM (
 ORDER BY score DESC, id
 LIMIT %(limit)s
 
+-- name: walk_first
+-- The same where nearly all pass, and more are walked to than are wanted: only the best are looked up and filtered.
+SELECT passing.id, nearest.score, passing.threaded
+FROM (
+    SELECT row, round((1 - distance) * 1e6) / 1e6 AS score
+    FROM (
+        SELECT v.row, v.vector <=> %(vector)s::{storage} AS distance
+        FROM {table} AS v
+        WHERE v.space = %(space)s
+        ORDER BY v.vector <=> %(vector)s::{storage}
+        LIMIT %(enough)s
+    ) AS walked
+    ORDER BY score DESC
+) AS nearest
+CROSS JOIN LATERAL (
+    SELECT m.id, m.thread IS NOT NULL AS threaded
+    FROM (SELECT * FROM memories WHERE space = %(space)s AND row = nearest.row OFFSET 0) AS m
+    WHERE {where}
+) AS passing
+ORDER BY nearest.score DESC, passing.id
+LIMIT %(limit)s
+
 -- name: walk_from_each
 -- About the nearest to each of some memories, itself among them, by the index.
 WITH own AS MATERIALIZED (
