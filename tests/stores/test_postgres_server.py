@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import psutil
 import psycopg
@@ -192,6 +193,23 @@ async def test_two_start_at_once(pg_folder: Path) -> None:
         assert postmaster(pg_folder)
         other.communicate("")
     assert not postmaster(pg_folder)
+
+
+@pytest.mark.parametrize(
+    ("machine", "shared", "buffers", "where"),
+    [(2**34, 2**33, "1GB", "posix"), (2**31, 2**26, "256MB", "mmap"), (2**28, 0, "128MB", "mmap")],
+)
+async def test_it_takes_what_the_machine_has(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, machine: int, shared: int, buffers: str, where: str
+) -> None:
+    """Memory for its buffers, and a file in the place of shared memory where there is little of that."""
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=machine))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=shared))
+    server = EmbeddedServer(folder)
+    with psycopg.connect(await server.start()) as db:
+        assert db.execute("SHOW shared_buffers").fetchone() == (buffers,)
+        assert db.execute("SHOW dynamic_shared_memory_type").fetchone() == (where,)
+    await server.stop()
 
 
 async def test_its_settings(folder: Path) -> None:
