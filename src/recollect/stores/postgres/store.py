@@ -76,6 +76,7 @@ class PostgresStore:
         self._configurations = text_indexes.Configurations(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers: dict[str, int] = {}
+        self._generation: vectors.GenerationRow | None = None
 
     @classmethod
     def embedded(cls, folder: Path, settings: PostgresSettings | None = None, *, create: bool = True) -> PostgresStore:
@@ -239,7 +240,8 @@ class PostgresStore:
         self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
     ) -> VectorHits:
         async def work(db: Database, number: int) -> VectorHits:
-            generation = await vectors.generation(db)
+            # the first model decides for good, so that a search need not ask for it each time
+            self._generation = generation = self._generation or await vectors.generation(db)
             if generation is None or number == NOWHERE:
                 return VectorHits([])
             return await self._vectors.search(db, number, generation, vector, where, limit, ef_search)
