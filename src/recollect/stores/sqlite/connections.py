@@ -85,15 +85,10 @@ class Connections:
         """
         if not self._readers:
             raise self._closed()
-        db = self._translated(self.borrow)
         try:
-            db.set_busy_timeout(0)
-            return self._translated(lambda: work(db))
+            return self._translated(lambda: self._at_once(work))
         except BackendUnavailable:
             return await self.read(work)
-        finally:
-            db.set_busy_timeout(self._busy_milliseconds)
-            self.give_back(db)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one transaction, durable on return; an error undoes all of it. A write that has begun when
@@ -115,7 +110,7 @@ class Connections:
         await self.read(lambda _: self._check_file())
 
     def borrow(self) -> apsw.Connection:
-        """An idle reader, the one used last (its cache is warm), or a new one: never more than there are threads."""
+        """An idle reader, the one used last (its cache is warm), or a new one: the threads' and one to glance with."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -124,6 +119,16 @@ class Connections:
 
     def give_back(self, db: apsw.Connection) -> None:
         self._idle.append(db)
+
+    def _at_once(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` without waiting for anybody who locks the file."""
+        db = self.borrow()
+        db.set_busy_timeout(0)
+        try:
+            return work(db)
+        finally:
+            db.set_busy_timeout(self._busy_milliseconds)
+            self.give_back(db)
 
     def _open_file(self) -> apsw.Connection:
         folder = self.path.parent
