@@ -206,11 +206,12 @@ async def test_vectors_are_found_through_the_hnsw_index(
     dsn = await asyncio.to_thread(load, KINDS_OF.get(recipe, KINDS))
     sent = record_statements(monkeypatch)
     async with AsyncRecollect(url_of(dsn), embedder=EMBEDDER) as opened:
-        await opened.space("work").recall("note invoice777", recipe=recipe)
+        answer = await opened.space("work").recall("note invoice777", recipe=recipe)
+    fanouts = [lane.candidates for lane in answer.lanes if lane.leg == "vector"]
+    assert fanouts == [SEEDS[recipe][0].limit] * len(SEEDS[recipe])
     statements = vector_statements(sent)
     assert len(statements) == len(SEEDS[recipe])
     for statement in statements:
-        assert statement.values["limit"] == SEEDS[recipe][0].limit
         plan = await explain(dsn, settings_of(sent, statement), statement)
         assert "Index Scan using vectors_1_hnsw" in plan
 

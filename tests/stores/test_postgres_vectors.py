@@ -15,10 +15,10 @@ from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import VectorHits
 from recollect.settings import PostgresSettings
 from recollect.stores.nearest import background, spread
-from recollect.stores.postgres import vector_samples, vectors
+from recollect.stores.postgres import vector_plan, vector_samples, vectors
 from recollect.stores.postgres.generations import generation, set_generation
 from recollect.stores.postgres.rows import rows_of
-from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose
+from recollect.stores.postgres.vector_plan import FEWEST, MOST_PARTS, Walk, choose, is_clear
 from recollect.types import Filter, Generation
 from tests.stores.statements import record_statements
 from tests.stores.vector_rows import WIDTHS, Spaces, best, clustered, opened
@@ -191,11 +191,30 @@ def test_the_way_depends_on_how_much_passes() -> None:
     is a recipe's own, or grows with what the walk passes in vain.
     """
     assert choose(FEWEST, FEWEST, 10) is None
-    assert choose(50_000, 50_000, 100) == Walk(effort=600, enough=100)
-    assert choose(100_000, 100_000, 30, 64) == Walk(effort=64, enough=30)
-    assert choose(100_000, 200_000, 100) == Walk(effort=667, enough=600)
-    assert choose(100_000, 1_000_000, 100) == Walk(effort=953, enough=600, most=53_333)
+    assert choose(50_000, 50_000, 100) == Walk(effort=300, part=270, parts=3)
+    assert choose(100_000, 100_000, 30, 64) == Walk(effort=64, part=30, parts=1)
+    assert choose(100_000, 200_000, 100) == Walk(effort=667, part=300, parts=3)
+    assert choose(100_000, 1_000_000, 100) == Walk(effort=834, part=300, parts=3, most=53_333)
     assert choose(20_000, 1_000_000, 100) is None
+
+
+def test_a_walk_is_relied_on_once_the_nearest_stand_out() -> None:
+    """The tenth, or the last if fewer are wanted, is compared with the last that the walk came by."""
+    assert is_clear([0.9] * 10 + [0.88])
+    assert not is_clear([0.9] * 10 + [0.89])
+    assert is_clear([1.0] * 10)
+    assert not is_clear([0.9] * 9)
+
+
+@pytest.mark.parametrize(("clearly", "parts"), [(vector_plan.CLEARLY, 1), (1_000, MOST_PARTS)])
+async def test_a_walk_goes_on_until_it_can_be_relied_on(
+    indexed: Spaces, monkeypatch: pytest.MonkeyPatch, clearly: float, parts: int
+) -> None:
+    """A question amid the vectors is answered by the first part; where nothing stands out there are more, to an end."""
+    monkeypatch.setattr(vector_plan, "CLEARLY", clearly)
+    sent = record_statements(monkeypatch)
+    assert ids(await indexed.nearest(QUESTIONS[0], limit=20)) == best(GIVEN, QUESTIONS[0], 20)
+    assert sum("FETCH" in one.sql for one in sent) == parts
 
 
 async def test_what_is_asked_for_is_set_for_one_transaction(indexed: Spaces, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,27 +1,39 @@
 """Which way the nearest vectors are looked for: all that pass are compared, or the index is walked. Pure arithmetic.
 
 A walk visits the vectors of the whole index by nearness, also those of other spaces and those that the filter keeps
-out. So it is quick where most of the index may be found, and slow where little of it may. Measured with vectors of 384
-dimensions, 100,000 in one space and as many in others.
+out. So it is quick where most of the index may be found, and slow where little of it may. How much of it must be
+visited depends on the question: the nearest to one that lies amid the texts are found soon, while around one that is
+like none of them everything is about as far away. So a walk goes in parts, until it can be relied on. Measured with
+vectors of 384 dimensions, 100,000 in one space and as many in others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-LOOKED_AT: Final = 600
+LOOKED_AT: Final = 300
 LOOKED_AT_PER_HIT: Final = 3
-"""Vectors that pass which a walk sees before it ends: so many in any case, and so many for each hit that is wanted."""
-VISITED_OF: Final = 150
+"""Vectors that pass which the first part of a walk sees: so many at least, and so many for each hit that is wanted."""
+VISITED_OF: Final = 300
 """Of so many vectors in the index it visits one at least: the larger the index, the more it takes to find the nearest
-in it. With these three, 0.99 of the nearest ten are found, also by questions that are like none of the texts."""
+in it."""
+NEAREST: Final = 10
+CLEARLY: Final = 1.15
+"""A walk is relied on once the last that it came by is so many times as far away as the tenth: what it has missed among
+the nearest could then be reached only by ways that lead farther off than it went."""
+MOST_PARTS: Final = 3
+"""It ends after so many parts in any case. With all these, 0.99 of the nearest ten are found in each index that was
+built, also by questions that are like none of the texts, and two of three questions are answered by the first part."""
 MOST_EFFORT: Final = 1_000
 """The most candidates that pgvector keeps at once (`hnsw.ef_search`). To visit more, it goes on in steps."""
 VISIT: Final = 4
 """How much longer it takes to visit a vector in the index than to compare one that is known to pass."""
-FEWEST: Final = LOOKED_AT * VISIT
+PARTS: Final = 2
+"""Of a walk, on average."""
+FEWEST: Final = LOOKED_AT * PARTS * VISIT
 """Up to so many vectors are always compared: no walk is quicker."""
 SLACK: Final = 8
 """How many times the expected number of vectors a walk may visit before all are compared instead."""
@@ -35,13 +47,19 @@ MEMORY: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A walk through the index that keeps `effort` candidates and ends when `enough` were found that pass, or after
-    `most` vectors.
+    """A walk through the index that keeps `effort` candidates. It goes in parts of `part` vectors that pass, until it
+    can be relied on or there were `parts` of them, and ends after `most` vectors in any case.
     """
 
     effort: int
-    enough: int
+    part: int
+    parts: int = 1
     most: int = MOST_VISITED
+
+
+def is_clear(cosines: Sequence[float]) -> bool:
+    """Whether a walk that came by these can be relied on: the nearest, which are first, stand out against the last."""
+    return 1 - cosines[-1] >= CLEARLY * (1 - cosines[:NEAREST][-1])
 
 
 def choose(passing: int, indexed: int, limit: int, ef_search: int | None = None) -> Walk | None:
@@ -51,17 +69,19 @@ def choose(passing: int, indexed: int, limit: int, ef_search: int | None = None)
     share = min(max(passing, 1) / max(indexed, 1), 1.0)
     if ef_search:
         visited = max(ef_search, limit) / share
+        walk = Walk(ef_search, limit, most=_most(visited))
     else:
-        visited = max(max(LOOKED_AT, LOOKED_AT_PER_HIT * limit) / share, indexed / VISITED_OF)
-    if passing <= VISIT * visited:
-        return None
-    most = max(MOST_VISITED, round(SLACK * visited))
-    if ef_search:
-        return Walk(ef_search, limit, most)
-    steps = ceil(visited / MOST_EFFORT)
-    # A little less than what the last step brings on average, or else one more would often be taken.
-    enough = limit if steps == 1 else max(limit, round(0.9 * share * visited))
-    return Walk(ceil(visited / steps), enough, most)
+        first = max(max(LOOKED_AT, LOOKED_AT_PER_HIT * limit) / share, indexed / VISITED_OF)
+        visited = PARTS * first
+        steps = ceil(first / MOST_EFFORT)
+        # A little less than what the last step brings on average, or else one more would often be taken.
+        part = max(limit, round(0.9 * share * first))
+        walk = Walk(ceil(first / steps), part, MOST_PARTS, _most(visited))
+    return walk if passing > VISIT * visited else None
+
+
+def _most(visited: float) -> int:
+    return max(MOST_VISITED, round(SLACK * visited))
 
 
 def wants_index(vectors: int, indexed: int) -> bool:

@@ -22,7 +22,7 @@ from recollect.stores.postgres.filters import is_open, rows_query, where_clause
 from recollect.stores.postgres.generations import GenerationRow, generation, set_generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_index import Indexing, Limits, look
-from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose, settings
+from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose, is_clear, settings
 from recollect.stores.postgres.vector_samples import Sample, Samples, read_vectors
 from recollect.types import Filter, Scored
 
@@ -39,6 +39,8 @@ LINKED_EXACTLY: Final = 20_000
 LINK_EFFORT: Final = 100
 """Of a walk that is to find the nearest three."""
 COMPARED_AT_ONCE: Final = 4_096
+LOOKED_UP: Final = 100
+"""Memories that are looked up at once, at least."""
 
 
 async def put(db: Database, space: int, generation: GenerationRow, pairs: Sequence[tuple[int, Vector]]) -> None:
@@ -68,6 +70,10 @@ async def remarks(db: Database) -> list[str]:
     return ["vectors are compared one by one; an index is built once a space has too many for that"]
 
 
+_Found = tuple[str, float, bool]
+"""The id of a memory, the cosine of its vector with what is looked for, and whether it is in a thread."""
+
+
 class _Question(NamedTuple):
     """What is looked for, and where."""
 
@@ -83,7 +89,7 @@ class _Question(NamedTuple):
 
     @property
     def values(self) -> dict[str, object]:
-        return {"space": self.space, "vector": self.vector, "limit": self.limit}
+        return {"space": self.space, "vector": self.vector}
 
 
 class VectorSearch:
@@ -116,7 +122,7 @@ class VectorSearch:
             return VectorHits([])
         walk = await self._choose(db, question, sample, ef_search)
         found = await _walked(db, question, walk) if walk else []
-        if walk is None or len(found) < limit:
+        if len(found) < limit:
             found = await _compared(db, question)
         hits = [Scored(id, score) for id, score, _ in found]
         threaded = frozenset(id for id, _, in_thread in found if in_thread)
@@ -167,20 +173,43 @@ class VectorSearch:
         await self._indexing.close()
 
 
-async def _compared(db: Database, question: _Question) -> list[tuple[str, float, bool]]:
-    """The nearest of all that pass, exactly: id, cosine, and whether the memory is in a thread."""
+async def _compared(db: Database, question: _Question) -> list[_Found]:
+    """The nearest of all that pass, exactly."""
     rows, values = rows_query(question.space, question.where)
     await db.execute(settings(None))
-    return await rows_of(db, question.sql("compare", rows=rows), **question.values, **values)
+    return await rows_of(db, question.sql("compare", rows=rows), **question.values, limit=question.limit, **values)
 
 
-async def _walked(db: Database, question: _Question, walk: Walk) -> list[tuple[str, float, bool]]:
+async def _walked(db: Database, question: _Question, walk: Walk) -> list[_Found]:
     """About the same by the index, or fewer."""
     condition, values = where_clause(question.space, question.where)
+    narrow = not is_open(question.where)
     await db.execute(settings(walk))
-    beyond = walk.enough > question.limit and is_open(question.where)
-    sql = question.sql("walk_first" if beyond else "walk", where=condition)
-    return await rows_of(db, sql, **question.values, enough=walk.enough, **values)
+    begin = question.sql("walk_among" if narrow else "walk", where=condition)
+    await db.execute(begin, {**question.values, **values})
+    nearest: list[tuple[float, int]] = []
+    for _ in range(walk.parts):
+        part = await rows_of(db, Q["next_part"].format(part=walk.part))
+        nearest = sorted([*nearest, *part], reverse=True)
+        if len(part) < walk.part or is_clear([cosine for cosine, _ in nearest]):
+            break
+    return await _looked_up(db, question, nearest)
+
+
+async def _looked_up(db: Database, question: _Question, nearest: Sequence[tuple[float, int]]) -> list[_Found]:
+    """The best of these cosines and rows, in order, that pass; those that tie with the last one are looked up with it,
+    for ids decide.
+    """
+    condition, values = where_clause(question.space, question.where)
+    sql = question.sql("walked", where=condition)
+    found: list[_Found] = []
+    while nearest and len(found) < question.limit:
+        least, _ = nearest[: max(question.limit, LOOKED_UP)][-1]
+        best = {row: cosine for cosine, row in nearest if cosine >= least}
+        nearest = nearest[len(best) :]
+        passing = await rows_of(db, sql, space=question.space, rows=list(best), **values)
+        found += [(id, best[row], threaded) for row, id, threaded in passing]
+    return sorted(found, key=lambda one: (-one[1], one[0]))[: question.limit]
 
 
 async def _walked_from_each(

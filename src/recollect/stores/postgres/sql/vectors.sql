@@ -91,44 +91,35 @@ ORDER BY nearest.score DESC, m.id
 LIMIT %(limit)s
 
 -- name: walk
--- About the nearest that pass, by the index. Each memory is looked up by its row before it is filtered (OFFSET 0 keeps
--- it so), for the filter's own index would be read as a whole for each of them.
-SELECT id, round((1 - distance) * 1e6) / 1e6 AS score, threaded
-FROM (
-    SELECT passing.id, passing.threaded, v.vector <=> %(vector)s::{storage} AS distance
-    FROM {table} AS v CROSS JOIN LATERAL (
-        SELECT m.id, m.thread IS NOT NULL AS threaded
-        FROM (SELECT * FROM memories WHERE space = v.space AND row = v.row OFFSET 0) AS m
-        WHERE {where}
-    ) AS passing
-    WHERE v.space = %(space)s
-    ORDER BY v.vector <=> %(vector)s::{storage}
-    LIMIT %(enough)s
-) AS nearest
-ORDER BY score DESC, id
-LIMIT %(limit)s
+-- Begins to walk the index: about the nearest first.
+DECLARE walk NO SCROLL CURSOR FOR
+SELECT round((1 - (v.vector <=> %(vector)s::{storage})) * 1e6) / 1e6, v.row
+FROM {table} AS v
+WHERE v.space = %(space)s
+ORDER BY v.vector <=> %(vector)s::{storage}
 
--- name: walk_first
--- The same where nearly all pass, and more are walked to than are wanted: only the best are looked up and filtered.
-SELECT passing.id, nearest.score, passing.threaded
-FROM (
-    SELECT row, round((1 - distance) * 1e6) / 1e6 AS score
-    FROM (
-        SELECT v.row, v.vector <=> %(vector)s::{storage} AS distance
-        FROM {table} AS v
-        WHERE v.space = %(space)s
-        ORDER BY v.vector <=> %(vector)s::{storage}
-        LIMIT %(enough)s
-    ) AS walked
-    ORDER BY score DESC
-) AS nearest
-CROSS JOIN LATERAL (
-    SELECT m.id, m.thread IS NOT NULL AS threaded
-    FROM (SELECT * FROM memories WHERE space = %(space)s AND row = nearest.row OFFSET 0) AS m
-    WHERE {where}
+-- name: walk_among
+-- The same among those that pass. Each memory is looked up by its row before it is filtered (OFFSET 0 keeps it so), for
+-- the filter's own index would be read as a whole for each of them.
+DECLARE walk NO SCROLL CURSOR FOR
+SELECT round((1 - (v.vector <=> %(vector)s::{storage})) * 1e6) / 1e6, v.row
+FROM {table} AS v CROSS JOIN LATERAL (
+    SELECT FROM (SELECT * FROM memories WHERE space = v.space AND row = v.row OFFSET 0) AS m WHERE {where}
 ) AS passing
-ORDER BY nearest.score DESC, passing.id
-LIMIT %(limit)s
+WHERE v.space = %(space)s
+ORDER BY v.vector <=> %(vector)s::{storage}
+
+-- name: next_part
+-- The next that a walk comes by.
+FETCH {part} FROM walk
+
+-- name: walked
+-- Those of some rows that pass, looked up one by one in the same way.
+SELECT m.row, m.id, m.thread IS NOT NULL
+FROM unnest(%(rows)s::bigint[]) AS walked (row) CROSS JOIN LATERAL (
+    SELECT * FROM memories WHERE space = %(space)s AND row = walked.row OFFSET 0
+) AS m
+WHERE {where}
 
 -- name: walk_from_each
 -- About the nearest to each of some memories, itself among them, by the index.
