@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 from recollect import AsyncRecollect, AsyncSpace
 from recollect.engine.transfer import BROKEN_NAMED
+
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 async def lines_of(space: AsyncSpace) -> list[str]:
@@ -126,6 +129,24 @@ async def test_of_many_dangling_lines_the_first_are_named_and_all_counted(work: 
     done = await work.import_lines(lines)
     assert [line.number for line in done.dangling] == [*range(1, BROKEN_NAMED + 1)]
     assert (done.created, done.dangling_count) == (len(lines), len(lines))
+
+
+async def test_what_does_not_hold_any_more_is_known_again_without_an_id(work: AsyncSpace) -> None:
+    """By its line, for a text that was superseded or has expired may be said anew."""
+    gone = {"superseded_by": "later"}, {"expires_at": PAST.isoformat()}
+    lines = [json.dumps({"text": "the door is red", **why}) for why in gone]
+    lines.append(json.dumps({"text": "the door is red"}))
+    for created in (3, 0):
+        assert (await work.import_lines(lines)).created == created
+
+
+async def test_what_has_expired_goes_with_what_says_the_same(client: AsyncRecollect, work: AsyncSpace) -> None:
+    """Both come back, whichever has the lower id."""
+    for id, expires_at in {"1": PAST, "2": None, "3": PAST}.items():
+        await work.remember("the door is red", id=id, expires_at=expires_at)
+    copy = client.space("copy")
+    assert (await copy.import_lines(await lines_of(work))).created == 3
+    assert [memory.id for memory in (await copy.list(include_expired=True)).memories] == ["1", "2", "3"]
 
 
 async def test_running_an_import_again_makes_no_copies(work: AsyncSpace) -> None:

@@ -72,6 +72,19 @@ async def spec_the_same_text_elsewhere_is_no_copy(store: Store) -> None:
     assert (await store.add("there", [record("a", "same", space="there")]))[0].created
 
 
+async def spec_what_holds_no_more_is_no_copy(store: Store) -> None:
+    """What was superseded or has expired may be said again, before and after it, in the same batch and in a later one;
+    only the same id is the same memory.
+    """
+    expired: dict[str, Any] = {"expires_at": NOW}
+    superseded: dict[str, Any] = {"superseded_by": "another"}
+    for batch in ([expired, {}, expired], [superseded, expired]):
+        records = [record(f"{len(batch)}{n}", "the same", **fields) for n, fields in enumerate(batch)]
+        assert all(answer.created for answer in await store.add(HERE, records))
+    again = [memory("30", "the same", **expired), memory("a", "the same"), memory("b", "the same", **expired)]
+    assert [answer and answer.id for answer in await store.copies(HERE, again)] == ["30", "31", None]
+
+
 async def spec_the_same_id_is_not_stored_again(store: Store) -> None:
     """An id that is taken keeps its first memory, even when the text is new."""
     answers = await store.add(HERE, [record("a", "first"), record("a", "second")])

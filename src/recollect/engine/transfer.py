@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
+from uuid import UUID, uuid5
 
 from recollect.engine.drafts import complete, to_draft
 from recollect.engine.remember import EMBED_BATCH, Rememberer
@@ -21,6 +22,8 @@ from recollect.types import Draft, Edge, Filter, Memory, Remembered
 PAGE = 500
 BROKEN_NAMED = 1_000
 """Broken or dangling lines that an import names: who has more of them gave it another kind of file."""
+LINES = UUID("6f0d7c5e-52a7-4b1e-9d3c-1f2ad9c4b7e0")
+"""Names the ids that are made of lines."""
 EVERYTHING = Filter(include_superseded=True, include_expired=True)
 
 
@@ -145,6 +148,9 @@ def _parse(space: str, line: str) -> Draft | Edge:
         )
     draft = to_draft(value)
     complete(space, draft, datetime.min)  # so that a bad field is this line's fault, and not its batch's
+    if draft.id is None and (draft.superseded_by is not None or draft.expires_at is not None):
+        # Its text is no longer known once it does not hold any more, so the line itself is what it is known again by.
+        return replace(draft, id=str(uuid5(LINES, json.dumps(value, sort_keys=True))))
     return draft
 
 

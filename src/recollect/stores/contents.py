@@ -61,10 +61,11 @@ def json_text(value: Sequence[str] | Mapping[str, Any]) -> str:
 
 def content_hash(memory: Memory) -> bytes:
     """What makes two memories of a space exact copies: namespace, kind and text, and in a thread the thread and the
-    place that was given, for a conversation may repeat itself. What was superseded is nobody's original, because it may
-    be true again: its id stands for it, here and in the query `supersede`.
+    place that was given, for a conversation may repeat itself. What was superseded or has expired is nobody's original
+    and nobody's copy, because it may be true again: its id stands for it, here and in the queries `supersede` and
+    `release_expired`.
     """
-    if memory.superseded_by is not None:
+    if memory.superseded_by is not None or is_over(memory):
         return memory.id.encode()
     parts = [memory.namespace, memory.kind, memory.text]
     if memory.thread is not None:
@@ -82,16 +83,9 @@ def is_over(memory: Memory) -> bool:
     return memory.expires_at is not None and utc(memory.expires_at) <= datetime.now(UTC)
 
 
-def wanted_hashes(batch: Sequence[Record], hashes: Sequence[bytes]) -> list[bytes]:
-    """The hashes of the records that have not expired: a stored memory that has expired gives them up."""
-    return [hash for record, hash in zip(batch, hashes, strict=True) if not is_over(record.memory)]
-
-
 def standing(memory: Memory, copy: Memory | None) -> Memory | None:
-    """The copy that answers a memory, if there is one: not one that has expired, unless it is the same by id or the
-    memory has expired as well.
-    """
-    replaced = copy and copy.id != memory.id and is_over(copy) and not is_over(memory)
+    """The copy that answers a memory, if there is one: not one that has expired, unless it is the same by id."""
+    replaced = copy and copy.id != memory.id and is_over(copy)
     return None if replaced else copy
 
 

@@ -33,7 +33,6 @@ from recollect.stores.contents import (
     sift,
     threads_of,
     unknown_generation,
-    wanted_hashes,
 )
 from recollect.stores.postgres import graph, vectors, words
 from recollect.stores.postgres.bulk import MANY, Database, Table, write_rows
@@ -125,9 +124,8 @@ async def _sift(db: Database, space: int, batch: Sequence[Record]) -> tuple[list
     ids = [record.memory.id for record in batch]
     now = datetime.now(UTC)
     found = await rows_of(db, Q["originals"], space=space, ids=ids, hashes=hashes, now=now)
-    released = {hash for _, hash, over in found if over} & set(wanted_hashes(batch, hashes))
-    if released:
-        await db.execute(Q["release_expired"], {"space": space, "hashes": list(released), "now": now})
+    if released := [hash for id, hash, over in found if over and hash != id.encode()]:
+        await db.execute(Q["release_expired"], {"space": space, "hashes": released, "now": now})
     held = await rows_of(db, Q["hold_originals"], space=space, ids=[id for id, _, _ in found]) if found else []
     here = {id for id, _ in held}
     copied = {hash: id for id, hash in held}

@@ -32,7 +32,6 @@ from recollect.stores.contents import (
     sift,
     threads_of,
     unknown_generation,
-    wanted_hashes,
 )
 from recollect.stores.sqlite import graph, records, vectors, words
 from recollect.stores.sqlite.rows import Q, as_json, decode, encode, fetch, micros, row_numbers, tick
@@ -107,8 +106,7 @@ def put_vectors(db: apsw.Connection, space: int, name: str, embedded: Sequence[t
 
 def _sift(db: apsw.Connection, space: int, batch: Sequence[Record]) -> tuple[list[New], list[Answer]]:
     hashes = [record_hash(record) for record in batch]
-    wanted = as_json(hash.hex() for hash in wanted_hashes(batch, hashes))
-    db.execute(Q["release_expired"], (space, wanted, micros(datetime.now(UTC))))
+    db.execute(Q["release_expired"], (space, as_json(hash.hex() for hash in hashes), micros(datetime.now(UTC))))
     stored = records.originals(db, space, [record.memory.id for record in batch], hashes)
     return sift(batch, hashes, stored)
 
