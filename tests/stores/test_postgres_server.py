@@ -196,19 +196,34 @@ async def test_two_start_at_once(pg_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "shared", "buffers", "where"),
-    [(2**34, 2**33, "1GB", "posix"), (2**31, 2**26, "256MB", "mmap"), (2**28, 0, "128MB", "mmap")],
+    ("machine", "shared", "cores", "buffers", "where", "workers"),
+    [
+        (2**34, 2**33, 8, "1GB", "posix", "4"),
+        (2**31, 2**26, 2, "256MB", "mmap", "1"),
+        (2**28, 0, 1, "128MB", "mmap", "1"),
+    ],
 )
 async def test_it_takes_what_the_machine_has(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, machine: int, shared: int, buffers: str, where: str
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: int,
+    shared: int,
+    cores: int,
+    buffers: str,
+    where: str,
+    workers: str,
 ) -> None:
-    """Memory for its buffers, and a file in the place of shared memory where there is little of that."""
+    """Memory for its buffers, a file in the place of shared memory where there is little of that, and half the cores
+    to build indexes.
+    """
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=machine))
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=shared))
     server = EmbeddedServer(folder)
     with psycopg.connect(await server.start()) as db:
         assert db.execute("SHOW shared_buffers").fetchone() == (buffers,)
         assert db.execute("SHOW dynamic_shared_memory_type").fetchone() == (where,)
+        assert db.execute("SHOW max_parallel_maintenance_workers").fetchone() == (workers,)
     await server.stop()
 
 

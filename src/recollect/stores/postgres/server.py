@@ -161,8 +161,13 @@ class _Programs:
         (data / LOG).touch()
         (data / LOG).replace(data / f"{LOG}.old")
         # Postgres puts these names into a shell command and into a list: short ones from inside the folder are safe.
-        settings = f"-c shared_buffers={_buffers()} -c dynamic_shared_memory_type={_shared_memory()}"
-        options = f"-h '' -k {shlex.quote(str(self._sockets()))} {settings}"
+        settings = {
+            "shared_buffers": _buffers(),
+            "dynamic_shared_memory_type": _shared_memory(),
+            "max_parallel_maintenance_workers": _workers(),
+        }
+        given = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        options = f"-h '' -k {shlex.quote(str(self._sockets()))} {given}"
         self._run(version, data, "pg_ctl", "start", "-w", "-t", str(SECONDS), "-D", ".", "-l", LOG, "-o", options)
         server = watchdog.running(data)
         if server is None:
@@ -262,6 +267,13 @@ def _shared_memory() -> str:
     except OSError:
         free = 0
     return "posix" if free > ROOMY else "mmap"
+
+
+def _workers() -> int:
+    """Processes that build an index beside the one that leads them, and builds too: half as many as there are cores. On
+    two cores three processes take longer than two.
+    """
+    return max((os.cpu_count() or 1) // 2, 1)
 
 
 def _wheel() -> ModuleType:
