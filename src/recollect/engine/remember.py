@@ -24,8 +24,9 @@ BATCH = 1000
 """Memories per transaction of a bulk load: large enough to amortise the commit, small enough to show progress."""
 EMBED_BATCH = 64
 """Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
-AT_ONCE = 3
-"""Batches under way of one load: what makes a batch ready and what stores it then work side by side."""
+AT_ONCE = 4
+"""Batches under way of one load: what makes a batch ready and what stores it then work side by side. Half of the
+connections that a Postgres store has by default; more bring nothing."""
 NEAREST = 3
 
 

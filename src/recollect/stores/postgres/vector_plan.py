@@ -21,7 +21,7 @@ VISITED_OF: Final = 300
 """Of so many vectors in the index it visits one at least: the larger the index, the more it takes to find the nearest
 in it."""
 NEAREST: Final = 10
-CLEARLY: Final = 1.125
+CLEARLY: Final = 1.15
 """A walk is relied on once the last that it came by is so many times as far away as the tenth: what it has missed among
 the nearest could then be reached only by ways that lead farther off than it went."""
 MOST_PARTS: Final = 3
