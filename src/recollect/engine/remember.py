@@ -25,8 +25,8 @@ BATCH = 1000
 EMBED_BATCH = 64
 """Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
 AT_ONCE = 4
-"""Batches under way of one load: what makes a batch ready and what stores it then work side by side. Half of the
-connections that a Postgres store has by default; more bring nothing."""
+"""Batches under way of one load: what makes a batch ready and what stores it then work side by side, and other callers
+still find a connection."""
 NEAREST = 3
 
 

@@ -183,10 +183,9 @@ async def _compared(db: Database, question: _Question) -> list[_Found]:
 async def _walked(db: Database, question: _Question, walk: Walk) -> list[_Found]:
     """About the same by the index, or fewer."""
     condition, values = where_clause(question.space, question.where)
-    narrow = not is_open(question.where)
+    among = "" if is_open(question.where) else Q["among"].format(where=condition)
     await db.execute(settings(walk))
-    begin = question.sql("walk_among" if narrow else "walk", where=condition)
-    await db.execute(begin, {**question.values, **values})
+    await db.execute(question.sql("walk", among=among), {**question.values, **values})
     nearest: list[tuple[float, int]] = []
     for _ in range(walk.parts):
         part = await rows_of(db, Q["next_part"].format(part=walk.part))

@@ -94,20 +94,16 @@ LIMIT %(limit)s
 -- Begins to walk the index: about the nearest first.
 DECLARE walk NO SCROLL CURSOR FOR
 SELECT round((1 - (v.vector <=> %(vector)s::{storage})) * 1e6) / 1e6, v.row
-FROM {table} AS v
+FROM {table} AS v{among}
 WHERE v.space = %(space)s
 ORDER BY v.vector <=> %(vector)s::{storage}
 
--- name: walk_among
--- The same among those that pass. Each memory is looked up by its row before it is filtered (OFFSET 0 keeps it so), for
--- the filter's own index would be read as a whole for each of them.
-DECLARE walk NO SCROLL CURSOR FOR
-SELECT round((1 - (v.vector <=> %(vector)s::{storage})) * 1e6) / 1e6, v.row
-FROM {table} AS v CROSS JOIN LATERAL (
+-- name: among
+-- Only those that pass. Each memory is looked up by its row before it is filtered (OFFSET 0 keeps it so), for the filter's
+-- own index would be read as a whole for each of them.
+ CROSS JOIN LATERAL (
     SELECT FROM (SELECT * FROM memories WHERE space = v.space AND row = v.row OFFSET 0) AS m WHERE {where}
 ) AS passing
-WHERE v.space = %(space)s
-ORDER BY v.vector <=> %(vector)s::{storage}
 
 -- name: next_part
 -- The next that a walk comes by.
