@@ -208,3 +208,19 @@ def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
     if not math.isfinite(length) or length == 0:
         raise InvalidRequest("a vector must hold finite numbers, not all of them 0")
     return vector / np.float32(length)
+
+
+def check_vectors(values: Sequence[Any], dimensions: int | None) -> list[Any]:
+    """Each as `check_vector` makes it: together where all are right, which takes a fraction of the time."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            together = np.asarray(values, dtype=np.float32)
+        except (TypeError, ValueError):
+            together = np.empty(0, np.float32)
+        lengths = np.linalg.norm(together, axis=-1, keepdims=True)
+        usable = np.isfinite(lengths).all() and lengths.all()
+    if together.ndim != 2 or not usable or together.shape[1] != (dimensions or together.shape[1]):
+        return [check_vector(value, dimensions) for value in values]  # which says what is wrong
+    return [*(together / lengths)]

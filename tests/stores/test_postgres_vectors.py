@@ -16,6 +16,7 @@ from recollect.ports import VectorHits
 from recollect.settings import PostgresSettings
 from recollect.stores.nearest import background, spread
 from recollect.stores.postgres import vector_plan, vector_samples, vectors
+from recollect.stores.postgres.bulk import MANY
 from recollect.stores.postgres.generations import generation, set_generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_plan import FEWEST, MOST_PARTS, Walk, choose, is_clear
@@ -75,16 +76,22 @@ def ids(found: VectorHits) -> list[str]:
     ("dimensions", "asked", "stored"),
     [(8, "vector", "vector"), (8, "halfvec", "halfvec"), (2_000, "vector", "vector"), (2_001, "vector", "halfvec")],
 )
-async def test_storage(spaces: Spaces, dimensions: int, asked: str, stored: str) -> None:
-    """Vectors are stored as it was asked for, in half precision where pgvector could not index them otherwise."""
+@pytest.mark.parametrize("count", [3, 2 * MANY])
+async def test_storage(spaces: Spaces, count: int, dimensions: int, asked: str, stored: str) -> None:
+    """Vectors are stored as it was asked for, in half precision where pgvector could not index them otherwise; a few by
+    INSERT and many by COPY.
+    """
     await spaces.begin(dimensions, asked)
     assert spaces.generation.storage == stored
-    given = clustered(3, dimensions)
+    given = clustered(count, dimensions)
     await spaces.fill(1, given)
+    named = {f"{n:06}": vector for n, vector in enumerate(given, 1)}
+    fetched = await spaces.connections.read(lambda db: spaces.search.fetch(db, 1, spaces.generation, [*named]))
+    assert fetched.keys() == named.keys()
+    for id, vector in named.items():
+        assert fetched[id].dtype == np.float32
+        assert np.allclose(fetched[id], vector, atol=1e-3 if stored == "halfvec" else 0)
     assert ids(await spaces.nearest(given[1], limit=1)) == ["000002"]
-    fetched = await spaces.connections.read(lambda db: spaces.search.fetch(db, 1, spaces.generation, ["000002"]))
-    assert fetched["000002"].dtype == np.float32
-    assert np.allclose(fetched["000002"], given[1], atol=1e-3 if stored == "halfvec" else 0)
 
 
 async def test_too_many_dimensions(spaces: Spaces) -> None:

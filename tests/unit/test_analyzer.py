@@ -91,10 +91,10 @@ def test_tokens_point_at_their_words() -> None:
 
 @given(st.text())
 def test_terms_survive_a_join_by_spaces(text: str) -> None:
-    """No term is empty or holds white space, a quote or NUL, whatever the text."""
-    found = terms(text)
-    assert " ".join(found).split() == found
-    assert not any(char in term for term in found for char in "\"'\x00")
+    """No term is empty or holds white space, a quote, a backslash or NUL, whatever the text."""
+    found = [token.term for token in tokens(text)]
+    assert " ".join(found).split() == found == terms(text)
+    assert not any(char in term for term in found for char in "\"'\\\x00")
 
 
 @given(st.text())

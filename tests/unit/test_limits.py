@@ -18,6 +18,7 @@ from recollect.limits import (
     check_strength,
     check_time,
     check_vector,
+    check_vectors,
 )
 from recollect.types import Draft
 
@@ -127,6 +128,18 @@ def test_bad_vectors_are_refused(vector: object) -> None:
 def test_a_vector_is_brought_to_length_1() -> None:
     """3, 4 becomes 0.6, 0.8."""
     assert np.allclose(check_vector([3, 4], 2), [0.6, 0.8])
+
+
+@pytest.mark.parametrize("others", [[[1.0, 0]], [np.array([2.0, 2])], []])
+def test_many_vectors_are_checked_as_one_is(others: list[object]) -> None:
+    """Together or one by one, the wrong one is what is said; without dimensions to keep to any length will do."""
+    made = check_vectors([*others, [3, 4]], 2)
+    assert np.allclose(made, [check_vector(one, 2) for one in (*others, [3, 4])])
+    assert all(one.dtype == np.float32 for one in made)
+    for wrong, what in (([], "one list"), ([1, 2, 3], "3 dimensions"), ([0, 0], "finite"), (["a", 1], "numbers")):
+        with pytest.raises(InvalidRequest, match=what):
+            check_vectors([*others, wrong], 2)
+    assert [one.size for one in check_vectors([[1], [1, 2]], None)] == [1, 2]
 
 
 @pytest.mark.parametrize("levels", [64, 65, 900, 100_000])

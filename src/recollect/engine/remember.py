@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from recollect.engine.drafts import complete
 from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
-from recollect.limits import check_vector
+from recollect.limits import check_vectors
 from recollect.ports import Store, VectorIndex
 from recollect.types import SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered, Scored
 
@@ -116,19 +116,15 @@ class Rememberer:
     async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Vector | None]:
         """Given vectors checked, missing ones embedded; None for all the missing ones when the embedder is down."""
         dimensions = await self._embedding.dimensions()
-        vectors: list[Vector | None] = [
-            None if draft.vector is None else check_vector(draft.vector, dimensions) for draft in drafts
-        ]
-        given = next((v for v in vectors if v is not None), None)
-        if given is not None:
-            await self._embedding.claim(given.size)
-        missing = [n for n, vector in enumerate(vectors) if vector is None]
-        if missing:
+        vectors: dict[int, Vector] = {}
+        if given := {n: draft.vector for n, draft in enumerate(drafts) if draft.vector is not None}:
+            vectors |= zip(given, check_vectors([*given.values()], dimensions), strict=True)
+            await self._embedding.claim(next(iter(vectors.values())).size)
+        if missing := [n for n in range(len(drafts)) if n not in given]:
             embedded = await self._embedding.passages(space, [memories[n] for n in missing])
             if embedded is not None:
-                for n, vector in zip(missing, embedded, strict=True):
-                    vectors[n] = vector
-        return vectors
+                vectors |= zip(missing, embedded, strict=True)
+        return [vectors.get(n) for n in range(len(drafts))]
 
     async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...] | None:
         """Links to the three nearest memories there are; None where the search fails: they are made later."""

@@ -8,17 +8,17 @@
 * Chinese, Japanese, Korean and Thai, which do not put spaces between words, as overlapping pairs of characters.
 
 Nothing is left out, small words included: a phrase needs them. Questions leave them out (`text.query`).
-Terms hold no white space, no quotes and no NUL, so they can be joined by spaces.
+Terms hold no white space, no quotes, no backslash and no NUL, so they can be joined by spaces and put between quotes.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, islice
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
 
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither types nor Python files
 
@@ -47,6 +47,7 @@ _ASCII_WORD: Final = re.compile(_word("[A-Za-z0-9]++"))
 """The same for a text of ASCII only, which is most text, in half the time."""
 _UNSPACED_RUN: Final = re.compile(rf"[{_UNSPACED}]")
 _PART: Final = re.compile(rf"{_CHARS}(?:['’]{_CHARS})*+")
+_ASCII_PART: Final = re.compile(r"[A-Za-z0-9]++(?:'[A-Za-z0-9]++)*+")
 _HUMP: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LETTERS_AND_DIGITS: Final = re.compile(r"[A-Za-z]+\d+|\d+[A-Za-z]+")
@@ -56,8 +57,9 @@ _UNSAFE: Final = re.compile(r"[\s\"'\x00]+")
 _ELIDING: Final = frozenset({"french", "italian"})
 """Languages that write an article and its noun as one: l'homme, dell'arte."""
 
-_MOST_REMEMBERED: Final = 65_536
-"""Words whose terms are kept, for each language: some 10 MB when full."""
+_MOST_REMEMBERED: Final = 262_144
+"""Words whose terms are kept, of all languages, and as many that fade: some 50 MB each when full. A hundred thousand
+texts in three languages have that many that are met again."""
 _LONGEST_REMEMBERED: Final = 32
 """Longer ones (a Chinese sentence, a base64 blob) are not met again."""
 _LONGEST_TERM: Final = 128
@@ -72,6 +74,10 @@ class Token(NamedTuple):
     end: int
 
 
+_Piece: TypeAlias = tuple[str, int, int]
+"""The same of a word: a tuple without names is made in a tenth of the time."""
+
+
 def _stemmers() -> dict[str, Callable[[str], str]]:
     # a stemmer's own cache is switched off: terms are remembered here
     return {language: Stemmer.Stemmer(language, 0).stemWord for language in LANGUAGES}
@@ -80,28 +86,43 @@ def _stemmers() -> dict[str, Callable[[str], str]]:
 _STEM: Final = _stemmers()
 
 
-class _Remembered(dict[str, tuple[str, ...]]):
-    """Words and their terms in one language; a word that was not met before is analyzed, and then remembered. When it
-    is full, only what is met again before it is full once more is kept.
+class _Lexicon:
+    """Words and their terms, by language. A word that was not met before is analyzed, and then remembered. When it is
+    full, only what is met again before it is full once more is kept.
+
+    The terms of a word are one text, joined by spaces: dictionaries of nothing but texts are not looked through by the
+    garbage collector, which comes by each time a bulk load has grown by a quarter.
     """
 
-    def __init__(self, language: str) -> None:
-        self._language = language
-        self._fading: dict[str, tuple[str, ...]] = {}
+    def __init__(self) -> None:
+        self._recent: dict[str, dict[str, str]] = {language: {} for language in LANGUAGES}
+        self._fading = self._recent
+        self._room = _MOST_REMEMBERED
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        made = self._fading.get(word)
+    def terms(self, words: Sequence[str], language: str) -> str:
+        """The terms of some words, joined by spaces."""
+        known = self._recent[language].get
+        return " ".join([made if (made := known(word)) is not None else self._learn(word, language) for word in words])
+
+    def of(self, word: str, language: str) -> str:
+        """The terms of one word, joined by spaces."""
+        made = self._recent[language].get(word)
+        return self._learn(word, language) if made is None else made
+
+    def _learn(self, word: str, language: str) -> str:
+        made = self._fading[language].get(word)
         if made is None:
-            made = word_terms(word, self._language)
+            made = " ".join(word_terms(word, language))
         if len(word) <= _LONGEST_REMEMBERED:
-            if len(self) >= _MOST_REMEMBERED:
-                self._fading = dict(self)
-                self.clear()
-            self[word] = made
+            if self._room <= 0:
+                self._fading, self._recent = self._recent, {other: {} for other in LANGUAGES}
+                self._room = _MOST_REMEMBERED
+            self._recent[language][word] = word if made == word else made
+            self._room -= 1
         return made
 
 
-_remembered: Final = {language: _Remembered(language) for language in LANGUAGES}
+_lexicon: Final = _Lexicon()
 
 
 def words(text: str) -> list[str]:
@@ -116,15 +137,14 @@ def terms(text: str, language: str | None = None) -> list[str]:
     ['invoic', 'go', 'to', 'err', 'conn', 'refus', 'err_conn_refused']
     """
     found = words(text)
-    known = _remembered[language or guess(found) or DEFAULT]
-    return [*chain.from_iterable(map(known.__getitem__, found))]
+    return _lexicon.terms(found, language or guess(found) or DEFAULT).split()
 
 
 def word_terms(word: str, language: str) -> tuple[str, ...]:
     """The terms of one word of `words(text)`."""
     if _is_plain(word):
         return (_stemmed(word, language),)  # the same as below, for most words, in a fifth of the time
-    return tuple([token.term for token in _analyze(word, language)])
+    return tuple([term for term, _, _ in _analyze(word, language)])
 
 
 def language_of(text: str) -> str:
@@ -141,9 +161,9 @@ def tokens(text: str, language: str | None = None) -> list[Token]:
     """
     language = language or language_of(text)
     return [
-        Token(token.term, match.start() + token.start, match.start() + token.end)
+        Token(term, match.start() + start, match.start() + end)
         for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text)
-        for token in _analyze(match.group(), language)
+        for term, start, end in _analyze(match.group(), language)
     ]
 
 
@@ -154,51 +174,57 @@ def matches(text: str, wanted: AbstractSet[str], language: str | None = None) ->
     [0, 6, 12]
     """
     language = language or language_of(text)
-    known = _remembered[language]
     for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
         word = match.group()
-        made = known[word]
-        if wanted.isdisjoint(made):
-            continue
-        if len(made) == 1:
-            yield Token(made[0], match.start(), match.end())
-            continue
-        for token in _analyze(word, language):
-            if token.term in wanted:
-                yield Token(token.term, match.start() + token.start, match.start() + token.end)
+        made = _lexicon.of(word, language)
+        if made in wanted:
+            yield Token(made, match.start(), match.end())
+        elif " " in made and not wanted.isdisjoint(made.split()):
+            for term, start, end in _analyze(word, language):
+                if term in wanted:
+                    yield Token(term, match.start() + start, match.start() + end)
 
 
-def _analyze(word: str, language: str) -> list[Token]:
+def _analyze(word: str, language: str) -> list[_Piece]:
     """The terms of one word, with places counted from its beginning."""
-    if word.isascii() and word.isalnum():
+    plain = word.isascii()
+    if plain and word.isalnum():
         return _part(word, 0, language)  # the same as below, for a word without joints
-    if _UNSPACED_RUN.match(word):
+    if not plain and _UNSPACED_RUN.match(word):
         return _pairs(word)
     if word[-1] in "+#":
-        return [Token(word.lower(), 0, len(word))]
+        return [(word.lower(), 0, len(word))]
     if "," in word:
-        return [Token(word.replace(",", ""), 0, len(word))]
-    found = [token for part in _PART.finditer(word) for token in _part(part.group(), part.start(), language)]
+        return [(word.replace(",", ""), 0, len(word))]
+    parts = (_ASCII_PART if plain else _PART).finditer(word)
+    found = [piece for part in parts for piece in _part(part.group(), part.start(), language)]
     if len(found) > 1 and _NAMELIKE.search(word):
         whole = safe(fold(word))
-        if all(token.term != whole for token in found):
-            found.append(Token(whole, 0, len(word)))
-    return [token for token in found if token.term]
+        if all(term != whole for term, _, _ in found):
+            found.append((whole, 0, len(word)))
+    return [piece for piece in found if piece[0]]
 
 
-def _part(part: str, start: int, language: str) -> list[Token]:
+def _part(part: str, start: int, language: str) -> list[_Piece]:
     """A word without joints: as it is, and in pieces where its capitals or digits show a seam."""
+    end = start + len(part)
     if _is_plain(part):
-        return [Token(_stemmed(part, language), start, start + len(part))]
-    pieces: list[re.Match[str]] = []
-    if part.isascii() and "'" not in part:
-        if _HUMP.search(part) and not _plural(part):
-            pieces = list(_HUMPS.finditer(part))
-        elif _LETTERS_AND_DIGITS.fullmatch(part) and len(part) > 2:
-            pieces = list(_LETTERS_OR_DIGITS.finditer(part))
-    found = [Token(_stemmed(p.group(), language), start + p.start(), start + p.end()) for p in pieces]
-    whole = Token(safe(fold(part)) if pieces else _stemmed(part, language), start, start + len(part))
-    return [*found, whole]
+        return [(_stemmed(part, language), start, end)]
+    seams = _seams(part)
+    whole = safe(fold(part)) if seams else _stemmed(part, language)
+    found = [(_stemmed(seam.group(), language), start + seam.start(), start + seam.end()) for seam in seams]
+    return [*found, (whole, start, end)]
+
+
+def _seams(part: str) -> list[re.Match[str]]:
+    """The pieces of a word whose capitals or digits show that it has some."""
+    if not (part.isascii() and part.isalnum()):
+        return []
+    if _HUMP.search(part) and not _plural(part):
+        return [*_HUMPS.finditer(part)]
+    if len(part) > 2 and _LETTERS_AND_DIGITS.fullmatch(part):
+        return [*_LETTERS_OR_DIGITS.finditer(part)]
+    return []
 
 
 def _is_plain(word: str) -> bool:
@@ -213,32 +239,33 @@ def _plural(part: str) -> bool:
 
 def _stemmed(word: str, language: str) -> str:
     """A plain word's term: its stem in `language`, folded. Small words and what holds digits are only folded."""
-    if word.isascii() and word.isalpha():
-        return _stem(word.lower(), language)
+    if word.isascii() and word.isalnum():
+        plain = word.lower()
+        return _stem(plain, plain, language) if word.isalpha() else plain[:_LONGEST_TERM]
     plain = unicodedata.normalize("NFC", word).casefold().replace("’", "'")
     if language in _ELIDING and "'" in plain:
         plain = plain.rpartition("'")[2]
     folded = fold(plain)
     if not folded.isalpha() and any(map(str.isdigit, folded)):
         return safe(folded)
-    return safe(fold(_stem(plain, language)))
+    return safe(fold(_stem(plain, folded, language)))
 
 
-def _stem(plain: str, language: str) -> str:
+def _stem(plain: str, folded: str, language: str) -> str:
     """The stem of a word in lower case; small words stay as they are."""
-    if fold(plain) in STOP_WORDS[language]:
+    if folded in STOP_WORDS[language]:
         return plain
     if language == "english":
         plain = ENGLISH_FORMS.get(plain, plain)
     return _STEM[language](plain)[:_LONGEST_TERM]
 
 
-def _pairs(run: str) -> list[Token]:
+def _pairs(run: str) -> list[_Piece]:
     """Overlapping pairs of characters; a single character stands alone."""
     plain = unicodedata.normalize("NFKC", run)
     if len(plain) != len(run):  # half-width kana with voicing marks: places inside the run are lost
-        return [Token(plain[i : i + 2], 0, len(run)) for i in range(max(1, len(plain) - 1))]
-    return [Token(plain[i : i + 2], i, min(i + 2, len(run))) for i in range(max(1, len(plain) - 1))]
+        return [(plain[i : i + 2], 0, len(run)) for i in range(max(1, len(plain) - 1))]
+    return [(plain[i : i + 2], i, min(i + 2, len(run))) for i in range(max(1, len(plain) - 1))]
 
 
 def safe(term: str) -> str:

@@ -12,9 +12,7 @@ nouns, so nothing a person would search for is on them. `STOP_WORDS` holds them 
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Final
 
 _WORDS: Final[dict[str, str]] = {
@@ -147,12 +145,12 @@ ENGLISH_FORMS: Final[dict[str, str]] = {
 """Irregular English forms and what they are forms of: Snowball stems by suffix, and "went" has none of "go"."""
 
 
-def _speakers() -> dict[str, tuple[str, ...]]:
-    languages: dict[str, tuple[str, ...]] = {}
-    for language, words in _WORDS.items():
+def _votes() -> dict[str, int]:
+    votes: dict[str, int] = {}
+    for number, words in enumerate(_WORDS.values()):
         for form in {form for word in words.split() for form in _spellings(word)}:
-            languages[form] = (*languages.get(form, ()), language)
-    return languages
+            votes[form] = votes.get(form, 0) + (1 << 8 * number)
+    return votes
 
 
 def _spellings(word: str) -> Iterator[str]:
@@ -164,8 +162,9 @@ def _spellings(word: str) -> Iterator[str]:
             yield from (quoted, quoted.capitalize(), quoted.upper())
 
 
-_SPEAKERS: Final = _speakers()
-"""Small words as they are written, and the languages they belong to: a table that stays in the processor's cache."""
+_VOTES: Final = _votes()
+"""Small words as they are written, and the languages they belong to: one byte for each language, so that the votes of
+`ENOUGH` words can be added up at once."""
 
 
 def guess(words: Sequence[str]) -> str | None:
@@ -174,9 +173,6 @@ def guess(words: Sequence[str]) -> str | None:
     >>> guess("Wann wurde die Rechnung bezahlt".split()), guess(["invoice", "12345"])
     ('german', None)
     """
-    votes = Counter(chain.from_iterable(filter(None, map(_SPEAKERS.get, words[:ENOUGH]))))
-    if not votes:
-        return None
-    most = max(votes.values())
-    first, *others = (language for language, count in votes.items() if count == most)
-    return None if others else first
+    votes = sum(filter(None, map(_VOTES.get, words[:ENOUGH]))).to_bytes(len(LANGUAGES), "little")
+    most = max(votes)
+    return LANGUAGES[votes.index(most)] if most and votes.count(most) == 1 else None

@@ -4,9 +4,10 @@ a term's postings belong to one space. Weight A is the title, B the text, C what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import repeat
+from operator import add
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 2**20 - 1
@@ -18,8 +19,8 @@ MOST_PLACES: Final = 16_383
 OWN: Final = ":AB"
 """Restricts a question to a memory's own words."""
 
-_LONG_LIST: Final = MOST_POSITIONS * len(f"{MOST_PLACES}A,")
-"""Characters in which a word has more positions than are kept."""
+_BEHIND: Final = "':"
+"""Between a word and its positions."""
 _BYTES_PER_WORD: Final = 3
 """Beside its text and its positions: their number, and at most one byte so that it is even."""
 
@@ -32,28 +33,24 @@ class Document(NamedTuple):
 
 
 def document(space: int, title: Sequence[str], text: Sequence[str], beside: Iterable[Sequence[str]]) -> Document:
-    """The terms of a memory's title and text, and of the texts beside it, in their order. A gap keeps a phrase from
-    reaching from one into the next.
+    """The terms of a memory's title and text, and of the texts beside it, in their order; they are the analyzer's, in
+    which nothing has a meaning of its own between quotes. A gap keeps a phrase from reaching from one into the next.
+    A term that is repeated stands there as often, each time with one position: Postgres puts them together.
     """
-    positions: dict[str, str] = {}
+    found: list[str] = []
     place, length = 1, 0
     for weight, terms in (("A", title), ("B", text), *(("C", other) for other in beside)):
-        for term, position in zip(terms, _positions(place, len(terms), weight), strict=True):
-            before = positions.get(term)
-            if before is None:
-                positions[term] = position
-            elif len(before) < _LONG_LIST:
-                positions[term] = f"{before},{position}"
+        found += map(add, terms, _positions(place, len(terms), weight))
         place += len(terms) + 1
         length += len(terms)
-    words = _tsvector(space, positions)
+    words = _tsvector(space, found)
     if len(words) > MOST_BYTES // 4:  # a character has at most four bytes, and is more in this form than when stored
-        words = _tsvector(space, dict(_fitting(space, positions)))
+        words = _tsvector(space, _fitting(space, found))
     return Document(words, length)
 
 
 def _positions(first: int, count: int, weight: str) -> Sequence[str]:
-    """So many places from a first one on, as a tsvector names them; what is too far back has the name of the last."""
+    """So many places from a first one on, as they stand behind words; what is too far back has the name of the last."""
     names = _names(weight)
     found = names[first - 1 : first - 1 + count]
     return found if len(found) == count else [*found, *repeat(names[-1], count - len(found))]
@@ -61,7 +58,7 @@ def _positions(first: int, count: int, weight: str) -> Sequence[str]:
 
 @cache
 def _names(weight: str) -> tuple[str, ...]:
-    return tuple(f"{place}{weight}" for place in range(1, MOST_PLACES + 1))
+    return tuple(f"{_BEHIND}{place}{weight}" for place in range(1, MOST_PLACES + 1))
 
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
@@ -74,11 +71,10 @@ def prefix(space: int) -> str:
     return f"{space}:"
 
 
-def _tsvector(space: int, positions: Mapping[str, str]) -> str:
+def _tsvector(space: int, words: Sequence[str]) -> str:
+    """Words with their positions, each quoted but for what stands before it."""
     start = f"'{prefix(space)}"
-    return " ".join(
-        [f"{start}{term if term.isalnum() else _escaped(term)}':{places}" for term, places in positions.items()]
-    )
+    return start + f" {start}".join(words) if words else ""
 
 
 def _quoted(space: int, term: str) -> str:
@@ -90,12 +86,19 @@ def _escaped(term: str) -> str:
     return term.replace("\\", "\\\\").replace("'", "''")
 
 
-def _fitting(space: int, positions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """As many terms as one tsvector can hold, the first ones first."""
+def _fitting(space: int, words: Iterable[str]) -> list[str]:
+    """As many words as one tsvector can hold, the first ones first, and of each as many positions."""
+    positions: dict[str, list[str]] = {}
+    for word in words:
+        term, _, position = word.rpartition(_BEHIND)
+        kept = positions.setdefault(term, [])
+        if len(kept) < MOST_POSITIONS:
+            kept.append(position)
     room = MOST_BYTES
-    for term, places in positions.items():
-        kept = places.split(",", MOST_POSITIONS)[:MOST_POSITIONS]
+    fitting = []
+    for term, kept in positions.items():
         room -= len(prefix(space)) + len(term.encode()) + _BYTES_PER_WORD + 2 * len(kept)
         if room < 0:
-            return
-        yield term, ",".join(kept)
+            break
+        fitting.append(f"{term}{_BEHIND}{','.join(kept)}")
+    return fitting

@@ -7,10 +7,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
-
-import numpy as np
 
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import background, spread
@@ -18,6 +16,7 @@ from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import where_clause
 from recollect.stores.postgres.generations import GenerationRow
 from recollect.stores.postgres.rows import rows_of
+from recollect.stores.postgres.vector_bytes import read_vectors
 from recollect.types import Background, Filter
 
 if TYPE_CHECKING:
@@ -88,13 +87,3 @@ async def _take(db: Database, space: int, generation: GenerationRow, changes: in
         db, Q["sample"].format(table=table), dimensions, space=space, positions=positions
     )
     return Sample(total, changes, rows, vectors)
-
-
-async def read_vectors(db: Database, sql: str, dimensions: int, **values: object) -> tuple[list[Any], Vectors]:
-    """What a statement answers that asks for names or numbers and their vectors. Each vector comes as four bytes that
-    say how long it is, and then its numbers.
-    """
-    found = await (await db.execute(sql, values, binary=True)).fetchall()
-    sent = np.dtype([("head", "V4"), ("numbers", ">f4", (dimensions,))])
-    vectors = np.frombuffer(b"".join([blob for _, blob in found]), sent)["numbers"]
-    return [name for name, _ in found], vectors.astype(np.float32)

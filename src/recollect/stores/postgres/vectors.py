@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from pgvector import HalfVector
 
 from recollect.indexes.exact import NOBODY, best_of_each
 from recollect.ports import VectorHits
@@ -21,16 +20,17 @@ from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
 from recollect.stores.postgres.filters import is_open, rows_query, where_clause
 from recollect.stores.postgres.generations import GenerationRow, generation, set_generation
 from recollect.stores.postgres.rows import rows_of
+from recollect.stores.postgres.vector_bytes import copied, read_vectors
 from recollect.stores.postgres.vector_index import Indexing, Limits, look
 from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose, is_clear, settings
-from recollect.stores.postgres.vector_samples import Sample, Samples, read_vectors
+from recollect.stores.postgres.vector_samples import Sample, Samples
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
     from recollect.types import Vector, Vectors
 
-__all__ = ["GenerationRow", "VectorSearch", "generation", "put", "remarks", "remove", "set_generation"]
+__all__ = ["GenerationRow", "VectorSearch", "add", "generation", "put", "remarks", "remove", "set_generation"]
 
 Q = load(__name__, "vectors.sql")
 
@@ -45,16 +45,26 @@ LOOKED_UP: Final = 100
 
 async def put(db: Database, space: int, generation: GenerationRow, pairs: Sequence[tuple[int, Vector]]) -> None:
     """Store the vectors of these rows; earlier ones are replaced."""
-    await remove(db, space, generation, [row for row, _ in pairs])
-    stored = HalfVector if generation.storage == "halfvec" else np.asarray
-    table = Table(generation.table, {"space": "int4", "row": "int8", "vector": generation.storage})
-    await write_rows(db, table, [(space, row, stored(vector)) for row, vector in pairs])
+    await _delete(db, space, generation, [row for row, _ in pairs])
+    await add(db, space, generation, pairs)
+
+
+async def add(db: Database, space: int, generation: GenerationRow, pairs: Sequence[tuple[int, Vector]]) -> None:
+    """Store the vectors of rows that have none."""
+    columns = {"space": "int4", "row": "int8", "vector": generation.storage}
+    table = Table(generation.table, columns, lambda rows: copied(rows, generation.storage))
+    await write_rows(db, table, [(space, row, np.asarray(vector)) for row, vector in pairs])
+    await db.execute(Q["note_changes"], {"space": space, "changes": len(pairs)})
 
 
 async def remove(db: Database, space: int, generation: GenerationRow, rows: Sequence[int]) -> None:
     """Delete the vectors of these rows."""
-    await db.execute(Q["delete_vectors"].format(table=generation.table), {"space": space, "rows": list(rows)})
+    await _delete(db, space, generation, rows)
     await db.execute(Q["note_changes"], {"space": space, "changes": len(rows)})
+
+
+async def _delete(db: Database, space: int, generation: GenerationRow, rows: Sequence[int]) -> None:
+    await db.execute(Q["delete_vectors"].format(table=generation.table), {"space": space, "rows": list(rows)})
 
 
 async def remarks(db: Database) -> list[str]:

@@ -8,7 +8,7 @@ come first: the word index reads the thread around it from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -151,7 +151,7 @@ async def _insert(db: Database, space: int, name: str, new: Sequence[New]) -> di
     await _add(db, "add_unlinked", space, unlinked)
     await words.put(db, space, [_word_row(row, memory) for row, memory in zip(rows, added, strict=True)])
     given = ((row, record.vector) for row, (_, record) in zip(rows, new, strict=True))
-    await _put_vectors(db, space, [(row, vector) for row, vector in given if vector is not None])
+    await _put_vectors(db, space, [(row, vector) for row, vector in given if vector is not None], vectors.add)
     return {memory.id: memory for memory in added}
 
 
@@ -227,14 +227,16 @@ async def _put_hits(db: Database, space: int, memories: Iterable[tuple[int, Memo
     await write_rows(db, HITS, [columns for columns in counted if any(columns[2:])])
 
 
-async def _put_vectors(db: Database, space: int, given: Sequence[tuple[int, Vector]]) -> None:
+async def _put_vectors(
+    db: Database, space: int, given: Sequence[tuple[int, Vector]], put: Callable[..., Awaitable[None]] = vectors.put
+) -> None:
     if not given:
         return
     generation = await vectors.generation(db)
     if generation is None:
         raise unknown_generation()
     check_dimensions((vector for _, vector in given), generation.generation)
-    await vectors.put(db, space, generation, given)
+    await put(db, space, generation, given)
 
 
 async def _remove_vector(db: Database, space: int, row: int) -> None:
