@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,10 @@ from recollect.stores.sqlite.transactions import writing
 
 T = TypeVar("T")
 
+READERS = (os.cpu_count() or 1) + 1
+"""Reads at a time: one for each core, and one more, because now and then one waits for the disk. Where more take turns
+on few cores, each finds its core taken by another more often, and a recall its searches one after the other."""
+
 _MIB = 1 << 20
 _READER = apsw.SQLITE_OPEN_READONLY
 _WRITER = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -34,7 +39,7 @@ class Connections:
         self,
         path: Path,
         *,
-        readers: int = 4,
+        readers: int = READERS,
         busy_seconds: float = 10.0,
         prepare: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
