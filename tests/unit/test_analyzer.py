@@ -79,6 +79,11 @@ def test_a_blob_is_no_huge_term() -> None:
     assert len(terms("東" * 1000)) == 999
 
 
+def test_a_voicing_mark_by_itself_is_a_term() -> None:
+    """Unicode takes it apart into a space and a mark; no term holds a space."""
+    assert terms("゛ カ゜タ") == ["\u3099", "カ\u309a", "\u309aタ"]
+
+
 def test_apostrophes() -> None:
     """A possessive is its noun, in typewriter and typographic spelling."""
     assert terms("the Caroline's dog") == terms("the Caroline’s dog") == ["the", "carolin", "dog"]  # noqa: RUF001

@@ -262,7 +262,7 @@ def _stem(plain: str, folded: str, language: str) -> str:
 
 def _pairs(run: str) -> list[_Piece]:
     """Overlapping pairs of characters; a single character stands alone."""
-    plain = unicodedata.normalize("NFKC", run)
+    plain = "".join(unicodedata.normalize("NFKC", run).split())  # a voicing mark by itself becomes one on a space
     if len(plain) != len(run):  # half-width kana with voicing marks: places inside the run are lost
         return [(plain[i : i + 2], 0, len(run)) for i in range(max(1, len(plain) - 1))]
     return [(plain[i : i + 2], i, min(i + 2, len(run))) for i in range(max(1, len(plain) - 1))]

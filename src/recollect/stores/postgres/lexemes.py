@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 2**20 - 1
 """What the words of one tsvector may take in all."""
-MOST_POSITIONS: Final = 255
+MOST_POSITIONS: Final = 256
 """Of further occurrences of one word Postgres keeps none."""
 MOST_PLACES: Final = 16_383
 """To Postgres all that comes later stands here."""
