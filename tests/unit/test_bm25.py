@@ -90,6 +90,15 @@ def test_a_filter_is_narrow_when_not_one_in_twenty_passes() -> None:
     assert bm25.first_look(100, filtered=True) == 400
 
 
+@pytest.mark.parametrize(
+    ("size", "listed", "most"),
+    [(100, False, 2_000), (10**6, False, 2_000), (100, True, 2_000), (40_000, True, 10_000), (10**6, True, 20_000)],
+)
+def test_rows_are_listed_where_a_first_look_would_find_too_little(size: int, listed: bool, most: int) -> None:
+    """One in four, where an index lists them; a few in any case."""
+    assert bm25.most_listed(size, listed=listed) == most
+
+
 def test_ties_go_by_id() -> None:
     """Best first, and of equal scores the smaller id."""
     assert bm25.best([Scored("b", 1), Scored("a", 1), Scored("c", 2)], 2) == [Scored("c", 2), Scored("a", 1)]

@@ -28,6 +28,12 @@ ENOUGH: Final = 10
 """Hits behind a narrow filter that make the second look unnecessary: as many as an answer usually has."""
 NARROW: Final = 20
 """When not even one in so many passes a filter, listing what passes is faster than asking for each that was found."""
+FIRST_LOOK: Final = 4
+"""How many times as many rows as are wanted a first look behind a filter takes: enough where one in so many passes."""
+FEW: Final = 2_000
+"""Rows behind a filter that are listed, each looked at, in less time than a first look takes."""
+FEW_LISTED: Final = 20_000
+"""The same where an index lists them, in a tenth of the time for each."""
 PHRASE_BUDGET: Final = 20_000
 """A phrase is looked up when its rarest term is in no more rows than this."""
 MOST_PARTS: Final = 200
@@ -104,7 +110,14 @@ def first_look(limit: int, *, filtered: bool) -> int:
     """How many rows to look at first. Most often nothing is filtered out and few scores are equal, so little more than
     wanted is enough, and somewhat more behind a filter.
     """
-    return 4 * limit if filtered else limit + limit // 4
+    return FIRST_LOOK * limit if filtered else limit + limit // 4
+
+
+def most_listed(size: int, *, listed: bool) -> int:
+    """How many rows may pass a filter, in a space of some size, for them to be the way in without a first look: a few,
+    or, where an index lists them, as many as make a first look find too little.
+    """
+    return max(FEW, min(size // FIRST_LOOK, FEW_LISTED)) if listed else FEW
 
 
 def is_enough(look: Look, most: int, limit: int) -> bool:

@@ -10,7 +10,7 @@ from recollect.stores.filtering import first_after, is_open
 from recollect.stores.sqlite.rows import Q, micros
 from recollect.types import Filter
 
-__all__ = ["is_open", "rows_query", "where_clause"]
+__all__ = ["among_query", "is_open", "rows_query", "where_clause"]
 
 
 def where_clause(space: int, where: Filter) -> tuple[str, list[object]]:
@@ -29,6 +29,13 @@ def rows_query(space: int, where: Filter) -> tuple[str, list[object]]:
     tag, *others = where.tags
     condition, values = where_clause(space, replace(where, tags=tuple(others)))
     return Q["tagged_rows"].format(where=condition), [space, tag, *values]
+
+
+def among_query(space: int, where: Filter) -> tuple[str, list[object]]:
+    """A query for rows among which all are that pass: those of the first tag, which an index lists without looking at a
+    memory, or else those that pass.
+    """
+    return (Q["tagged"], [space, where.tags[0]]) if where.tags else rows_query(space, where)
 
 
 def _pieces(space: int, where: Filter) -> Iterator[tuple[str, tuple[object, ...]]]:

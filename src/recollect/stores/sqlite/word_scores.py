@@ -21,7 +21,7 @@ from recollect.ports import WordHits, WordSearch
 from recollect.stores import bm25
 from recollect.stores.bm25 import BUDGET, CONTEXT, K1, TEXT, TITLE, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
+from recollect.stores.sqlite.filters import among_query, is_open, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 
@@ -157,12 +157,12 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     """The memories with the best BM25, ties by id."""
     counts = Frequencies(db, known)
     condition = where_clause(space, where)
-    allowed = None if is_open(where) else rows_query(space, where)
+    passing = None if is_open(where) else _Passing.of(db, space, where, counts.space_size(space))
     parts, more = choose(counts, space, search, BUDGET)
-    hits = _best(partial(_score, db, space, counts, parts, condition), limit, allowed)
-    if more and bm25.is_too_little(hits, limit, filtered=allowed is not None):
+    hits = _best(partial(_score, db, space, counts, parts, condition), limit, passing)
+    if more and bm25.is_too_little(hits, limit, filtered=passing is not None):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        hits = _best(partial(_score, db, space, counts, parts, condition), limit, allowed)
+        hits = _best(partial(_score, db, space, counts, parts, condition), limit, passing)
     found = WordHits(hits, bm25.background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
@@ -176,7 +176,9 @@ def _score(
     limit: int,
     allowed: SQL | None = None,
 ) -> Look:
-    """The best `limit` rows, or the best of those that a query allows, that match a part; then the filter."""
+    """The best `limit` rows, or the best of those that a query allows, that match a part; then the filter, which is
+    the last word: what is allowed may be more than what passes.
+    """
     if not parts:
         return Look([], 0, 0.0)
     scored, parameters = _scored(space, counts, parts, allowed)
@@ -194,17 +196,19 @@ def _scored(space: int, counts: Frequencies, parts: Sequence[Part], allowed: SQL
     idfs = [fts5_idf(total, part.rows) for part in parts]
     factors = [part.worth / idf for part, idf in zip(parts, idfs, strict=True)]
     typical = averages.own == averages.whole
-    if typical and not allowed and max(factors) - min(factors) <= ALIKE * min(factors):
-        merged = " OR ".join(part.expression for part in parts)
-        return Q["score_together"], [TITLE, TEXT, CONTEXT, sum(factors) / len(factors), merged]
+    among = Q["among"] if allowed else ""
     parameters = list(allowed[1]) if allowed else []
+    if typical and max(factors) - min(factors) <= ALIKE * min(factors):
+        merged = " OR ".join(part.expression for part in parts)
+        parameters += [TITLE, TEXT, CONTEXT, sum(factors) / len(factors), merged]
+        return Q["score_together"].format(among=among), parameters
     for part, idf, factor in zip(parts, idfs, factors, strict=True):
         if typical:
             parameters += [TITLE, TEXT, CONTEXT, factor, part.expression]
         else:
             parameters += [part.worth * (K1 + 1), K1 + 1, TITLE, TEXT, CONTEXT, 1 / idf]
             parameters += [*_norm(averages.whole), *_norm(averages.own), part.expression]
-    each = Q["score_part" if typical else "score_part_anew"].format(among=Q["among"] if allowed else "")
+    each = Q["score_part" if typical else "score_part_anew"].format(among=among)
     return Q["score_apart"].format(parts=" UNION ALL ".join([each] * len(parts))), parameters
 
 
@@ -213,14 +217,34 @@ def _norm(average: float) -> tuple[float, float]:
     return K1 * (1 - B), K1 * B / average
 
 
-def _best(score: Callable[[int, SQL | None], Look], limit: int, allowed: SQL | None) -> list[Scored]:
-    """The best that pass the filter. Where a first look does not find them all rows are looked at, or, where few pass,
-    the filter's own rows are the way in.
+class _Passing(NamedTuple):
+    """Rows among which all are that pass a filter, as a query; whether they are few; whether an index lists them."""
+
+    rows: SQL
+    few: bool
+    listed: bool
+
+    @classmethod
+    def of(cls, db: apsw.Connection, space: int, where: Filter, size: int) -> _Passing:
+        """For a space of some size."""
+        listed = bool(where.tags)
+        most = bm25.most_listed(size, listed=listed)
+        rows, values = among_query(space, where)
+        counted: int = db.execute(Q["count_allowed"].format(rows=rows), [*values, most + 1]).get
+        return cls((rows, values), counted <= most, listed)
+
+
+def _best(score: Callable[[int, SQL | None], Look], limit: int, passing: _Passing | None) -> list[Scored]:
+    """The best that pass the filter. Where few do, their rows are the way in. Otherwise a first look may find enough;
+    if not, all rows are looked at, or those that pass where they are quicker to list.
     """
-    most = bm25.first_look(limit, filtered=allowed is not None)
+    if passing and passing.few:
+        return bm25.best(score(ALL, passing.rows).hits, limit)
+    most = bm25.first_look(limit, filtered=passing is not None)
     look = score(most, None)
     if not bm25.is_enough(look, most, limit):
-        look = score(ALL, allowed if bm25.is_narrow(look) else None)
+        by_filter = passing and (passing.listed or bm25.is_narrow(look))
+        look = score(ALL, passing.rows if passing and by_filter else None)
     return bm25.best(look.hits, limit)
 
 

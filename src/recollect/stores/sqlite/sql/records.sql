@@ -158,6 +158,10 @@ SELECT m.row
 FROM tags AS t CROSS JOIN memories AS m ON m.row = t.row
 WHERE t.space = ? AND t.tag = ? AND {where}
 
+-- name: tagged
+-- Every row with a tag.
+SELECT t.row FROM tags AS t WHERE t.space = ? AND t.tag = ?
+
 -- name: page
 -- Ids that pass a filter, after the given one.
 SELECT m.id FROM memories AS m WHERE {where} AND m.id > ? ORDER BY m.id LIMIT ?

@@ -94,7 +94,7 @@ SELECT row, sum(score) AS score FROM ({parts} LIMIT -1) GROUP BY row
 
 -- name: score_together
 -- Parts with one factor for all, as one expression.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?
+SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?{among}
 
 -- name: score_rows
 -- All parts together: how many of the best rows were looked at, the score of the last of them, and those that pass the
@@ -123,6 +123,10 @@ WHERE words MATCH ?3;
 -- name: allowed
 -- The rows that pass a filter, before the rest of a statement.
 WITH allowed (row) AS MATERIALIZED ({rows})
+
+-- name: count_allowed
+-- How many rows pass a filter, counted no further than a number.
+SELECT count(*) FROM ({rows} LIMIT ?)
 
 -- name: text_indexes
 -- The text indexes that this file carries, and the last row that was indexed; 'ready' when all were.
