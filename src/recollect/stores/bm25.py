@@ -31,7 +31,8 @@ NARROW: Final = 20
 FIRST_LOOK: Final = 4
 """How many times as many rows as are wanted a first look behind a filter takes: enough where one in so many passes."""
 FEW: Final = 2_000
-"""Rows behind a filter that are listed, each looked at, in less time than a first look takes."""
+"""Rows that pass a filter: up to so many are listed and scored in less time than it takes to find which of the best of
+all rows pass."""
 FEW_LISTED: Final = 20_000
 """The same where an index lists them, in a tenth of the time for each."""
 PHRASE_BUDGET: Final = 20_000

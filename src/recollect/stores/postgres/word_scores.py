@@ -22,9 +22,6 @@ __all__ = ["Counts", "search"]
 PART_BUDGETS: Final = 3
 """Of one part no more rows are scored than so many budgets hold. Only a very common word that is asked for alone, or
 with others like it, has more."""
-FEW: Final = 2_000
-"""When no more rows pass a filter, scoring them all is faster than asking for each row that was found."""
-
 Q = load(__name__, "words.sql")
 
 
@@ -125,8 +122,8 @@ async def _passing(db: Database, space: int, where: Filter) -> list[int] | None:
     if is_open(where):
         return None
     rows, values = rows_query(space, where)
-    passing = await firsts(db, Q["passing"].format(rows=rows), **values, most=FEW + 1)
-    return passing if len(passing) <= FEW else None
+    passing = await firsts(db, Q["passing"].format(rows=rows), **values, most=bm25.FEW + 1)
+    return passing if len(passing) <= bm25.FEW else None
 
 
 def _terms(space: int, search: WordSearch) -> list[tuple[str, float]]:
