@@ -175,7 +175,7 @@ async def test_the_filter_comes_before_the_limit(
     pg_store: PostgresStore, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """Better hits that the filter hides do not use up the limit, whether few or many rows pass it."""
-    monkeypatch.setattr(word_scores, "FEW", few)
+    monkeypatch.setattr(bm25, "FEW", few)
     await put(pg_store, *["plum plum"] * 300)
     wanted = await put(pg_store, "plum and quite a few other words that make it score less", "plum pie", source="s")
     hits = await scores(pg_store, "plum", where=replace(OPEN, source_prefix="s"), limit=2)

@@ -249,12 +249,23 @@ def test_another_connection_sees_the_write(tmp_path: Path) -> None:
     other.close()
 
 
-def test_the_filter_comes_before_the_limit(index: Index) -> None:
-    """Better hits that the filter hides do not use up the limit."""
+@pytest.mark.parametrize("few", [0, 2_000])
+@pytest.mark.parametrize("where", [Filter(kinds=("fact",)), Filter(tags=("ripe",), kinds=("fact",))])
+def test_the_filter_comes_before_the_limit(
+    index: Index, monkeypatch: pytest.MonkeyPatch, where: Filter, few: int
+) -> None:
+    """Better hits that the filter hides do not use up the limit, whether few or many rows pass it, and those of a tag
+    that do not pass the rest of it do not either.
+    """
+    monkeypatch.setattr(bm25, "FEW", few)
+    monkeypatch.setattr(bm25, "FEW_LISTED", few)
     index.put(*["plum plum"] * 300, kind="message")
-    (wanted,) = index.put("plum and quite a few other words that make it score less")
-    hits = index.search(WordSearch("", (Term("plum"),)), where=Filter(kinds=("fact",)), limit=1).hits
-    assert [int(hit.id) for hit in hits] == [wanted]
+    wanted = index.put("plum and quite a few other words that make it score less", "plum pie")
+    index.db.execute("INSERT INTO tags (space, tag, row) SELECT space, 'ripe', row FROM memories WHERE row > 200")
+    asked = WordSearch("", (Term("plum"),))
+    hits = index.search(asked, where=where, limit=2).hits
+    assert [int(hit.id) for hit in hits] == wanted[::-1]
+    assert hits == index.search(asked, limit=400).hits[-2:]
 
 
 def test_superseded_memories_are_left_out_unless_asked_for(index: Index) -> None:

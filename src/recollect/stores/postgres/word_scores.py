@@ -22,6 +22,7 @@ __all__ = ["Counts", "search"]
 PART_BUDGETS: Final = 3
 """Of one part no more rows are scored than so many budgets hold. Only a very common word that is asked for alone, or
 with others like it, has more."""
+
 Q = load(__name__, "words.sql")
 
 
