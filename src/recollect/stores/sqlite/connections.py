@@ -23,9 +23,10 @@ from recollect.stores.sqlite.transactions import writing
 
 T = TypeVar("T")
 
-READERS = (os.cpu_count() or 1) + 1
+READERS = min(os.cpu_count() or 1, 8) + 1
 """Reads at a time: one for each core, and one more, because now and then one waits for the disk. Where more take turns
-on few cores, each finds its core taken by another more often, and a recall its searches one after the other."""
+on few cores, each finds its core taken by another more often, and a recall its searches one after the other. Each has a
+cache of its own, and more than nine would wait for the interpreter."""
 
 _MIB = 1 << 20
 _READER = apsw.SQLITE_OPEN_READONLY
