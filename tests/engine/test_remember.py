@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, InvalidRequest, Memory, NotFound
@@ -12,6 +17,9 @@ from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine import upkeep
 from recollect.engine.remember import BATCH, EMBED_BATCH
 from tests.conftest import FlakyEmbedder
+
+if TYPE_CHECKING:
+    from recollect.types import Vectors
 
 
 async def test_what_is_remembered_comes_back_as_it_was_given(work: AsyncSpace) -> None:
@@ -214,6 +222,26 @@ async def test_of_two_texts_under_one_id_at_once_one_is_refused(work: AsyncSpace
     outcomes = await asyncio.gather(*loads, return_exceptions=True)
     assert [type(one) for one in outcomes].count(InvalidRequest) == 1
     assert (await work.stats()).memories == 1
+
+
+async def test_memories_are_numbered_in_the_order_in_which_they_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the first ones take longest to embed: samples of a space go by the order of its rows."""
+    embed = HashingEmbedder.embed
+    pauses = iter([0.2])
+
+    async def first_slowly(self: HashingEmbedder, texts: Sequence[str], *, space: str) -> Vectors:
+        if len(texts) > 1:
+            await asyncio.sleep(next(pauses, 0))
+        return await embed(self, texts, space=space)
+
+    monkeypatch.setattr(HashingEmbedder, "embed", first_slowly)
+    ids = [f"{n:03}" for n in range(300)]
+    async with AsyncRecollect(f"sqlite:///{tmp_path}/m.db", embedder="hashing") as recollect:
+        await recollect.space("work").remember_many(Draft(f"note number {id}", id=id) for id in ids)
+    with closing(apsw.Connection(str(tmp_path / "m.db"))) as db:
+        assert [id for (id,) in db.execute("SELECT id FROM memories ORDER BY row")] == ids
 
 
 async def test_batches_that_depend_on_each_other_keep_their_order(work: AsyncSpace) -> None:

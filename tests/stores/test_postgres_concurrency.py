@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from recollect import AsyncRecollect, Draft, InvalidRequest
 from recollect.conformance.samples import HERE, record
 from recollect.settings import PostgresSettings, Settings
+from recollect.stores.postgres.bulk import MANY
 from recollect.stores.postgres.store import PostgresStore
 
 ASKING = 64
@@ -86,3 +87,14 @@ async def test_a_read_finds_all_in_a_table_that_was_just_written_anew(
                 while not await (await db.execute(waiting)).fetchall():  # noqa: ASYNC110  # no event tells
                     await asyncio.sleep(0.01)
         assert (await reading).keys() == {"a"}
+
+
+async def test_batches_that_are_stored_at_once_are_numbered_in_their_order(
+    pg_store: PostgresStore, pg_dsn: str, pg_schema: str
+) -> None:
+    """Whichever of them is stored first: samples of a space go by the order of its rows."""
+    batches = [[record(f"{batch}{n:02}", f"note {batch} {n}") for n in range(MANY)] for batch in range(8)]
+    await asyncio.gather(*(pg_store.add(HERE, batch) for batch in batches))
+    with psycopg.connect(pg_dsn) as db:
+        found = db.execute(f'SELECT id FROM "{pg_schema}".memories ORDER BY row').fetchall()
+    assert [id for (id,) in found] == [one.memory.id for batch in batches for one in batch]

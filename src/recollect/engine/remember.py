@@ -61,9 +61,10 @@ class Rememberer:
     ) -> AsyncIterator[list[Remembered]]:
         """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards.
 
-        While one batch is being stored the next is made ready, and sent after it, unless it has to wait. A draft that
-        is wrong leaves its batch out, and all that comes after it; so does one whose id stands for another text, but
-        what came with it is stored by then.
+        While one batch is being stored the next is made ready, and sent after it, unless it has to wait, as one does
+        that must be embedded: stores number memories in the order in which they are sent. A draft that is wrong leaves
+        its batch out, and all that comes after it; so does one whose id stands for another text, but what came with it
+        is stored by then.
         """
         source, position = iter(drafts), 0
         under_way: deque[_Batch] = deque()
@@ -76,7 +77,8 @@ class Rememberer:
                     while under_way:  # what came before is stored, and said to be
                         yield await under_way.popleft().task
                     raise
-                while under_way and (not some or _must_wait(memories, under_way)):
+                at_once = AT_ONCE if all(draft.vector is not None for draft in some) else 1
+                while under_way and (not some or _must_wait(memories, under_way, at_once)):
                     yield await under_way.popleft().task
                 if not some:
                     return
@@ -193,9 +195,9 @@ def _completed(space: str, drafts: Sequence[Draft], position: int) -> list[Memor
     return memories
 
 
-def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch]) -> bool:
+def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch], at_once: int) -> bool:
     """Whether a batch can only be begun when an earlier one has ended."""
-    return len(under_way) >= AT_ONCE or any(_follows(one.memories, memories) for one in under_way)
+    return len(under_way) >= at_once or any(_follows(one.memories, memories) for one in under_way)
 
 
 def _follows(before: Sequence[Memory], after: Sequence[Memory]) -> bool:

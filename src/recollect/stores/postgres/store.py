@@ -4,6 +4,7 @@ and by link.
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -27,7 +28,7 @@ from recollect.stores.postgres import (
     words,
     writes,
 )
-from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.bulk import MANY, Database
 from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.rows import ensure_space, fetch, space_number
 from recollect.stores.postgres.vectors import VectorSearch
@@ -76,6 +77,7 @@ class PostgresStore:
         self._configurations = text_indexes.Configurations(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers: dict[str, int] = {}
+        self._numbering = asyncio.Lock()
         self._generation: vectors.GenerationRow | None = None
 
     @classmethod
@@ -151,13 +153,14 @@ class PostgresStore:
     async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
         if not records:
             return []
+        rows = await self._new_rows(len(records))
         number = await self._number(space)
         if number != NOWHERE:
-            return await self._connections.write(lambda db: writes.add(db, number, space, records), space=number)
+            return await self._connections.write(lambda db: writes.add(db, number, space, records, rows), space=number)
 
         async def begin(db: Database) -> tuple[int, list[Remembered]]:
             number = await ensure_space(db, space)
-            return number, await writes.add(db, number, space, records)
+            return number, await writes.add(db, number, space, records, rows)
 
         self._numbers[space], answers = await self._connections.write(begin)
         return answers
@@ -390,6 +393,16 @@ class PostgresStore:
     async def _write(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._number(space)
         return await self._connections.write(lambda db: work(db, number), space=number)
+
+    async def _new_rows(self, count: int) -> Sequence[int]:
+        """Numbers for the rows of many records, in the order in which they are asked for, though batches are stored at
+        the same time: what depends on the order of rows is then the same in every store. None for a few, which are
+        numbered when they are stored.
+        """
+        if count < MANY:
+            return ()
+        async with self._numbering:
+            return await self._connections.write(lambda db: writes.new_rows(db, count))
 
     async def _number(self, space: str) -> int:
         """The number that stands for a space. It never changes, and is remembered once there is one."""

@@ -46,10 +46,19 @@ MEMORIES: Final = Table("memories", {"space": "int4", "row": "int8", "hash": "by
 HITS: Final = Table("hits", {"space": "int4", "row": "int8", "hits": "int8", "last_hit_at": "timestamptz"})
 
 
-async def add(db: Database, space: int, name: str, batch: Sequence[Record]) -> list[Remembered]:
-    """Store what is new; what is not is answered with the memory that was there first."""
+async def new_rows(db: Database, count: int) -> Sequence[int]:
+    """Row numbers that nobody had yet."""
+    return await firsts(db, Q["new_rows"], count=count)
+
+
+async def add(
+    db: Database, space: int, name: str, batch: Sequence[Record], rows: Sequence[int] = ()
+) -> list[Remembered]:
+    """Store what is new, in rows of these numbers if they were chosen before; what is not new is answered with the
+    memory that was there first.
+    """
     new, answers = await _sift(db, space, batch)
-    added = await _insert(db, space, name, new) if new else {}
+    added = await _insert(db, space, name, new, rows[: len(new)] or await new_rows(db, len(new))) if new else {}
     await graph.link_present(db, space, first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in added}
     memories = added | (await fetch(db, space, name, copied) if copied else {})
@@ -133,11 +142,10 @@ async def _sift(db: Database, space: int, batch: Sequence[Record]) -> tuple[list
     return sift(batch, hashes, originals)
 
 
-async def _insert(db: Database, space: int, name: str, new: Sequence[New]) -> dict[str, Memory]:
+async def _insert(db: Database, space: int, name: str, new: Sequence[New], rows: Sequence[int]) -> dict[str, Memory]:
     """The rows, tags, words and vectors of new records; the memories as they are stored."""
     memories = [record.memory for _, record in new]
     await _lock_threads(db, space, threads_of(memories))
-    rows = await firsts(db, Q["new_rows"], count=len(new))
     columns = [
         encode(record.memory, place=place, embedding=embedding_state(record))
         for (_, record), place in zip(new, await _places(db, space, memories), strict=True)
