@@ -224,10 +224,13 @@ async def test_of_two_texts_under_one_id_at_once_one_is_refused(work: AsyncSpace
     assert (await work.stats()).memories == 1
 
 
+@pytest.mark.parametrize("given_from", [EMBED_BATCH, 300])
 async def test_memories_are_numbered_in_the_order_in_which_they_came(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_from: int
 ) -> None:
-    """Also where the first ones take longest to embed: samples of a space go by the order of its rows."""
+    """Also where the first ones take longest to embed, and the last ones need not be: samples of a space go by the
+    order of its rows.
+    """
     embed = HashingEmbedder.embed
     pauses = iter([0.2])
 
@@ -238,8 +241,11 @@ async def test_memories_are_numbered_in_the_order_in_which_they_came(
 
     monkeypatch.setattr(HashingEmbedder, "embed", first_slowly)
     ids = [f"{n:03}" for n in range(300)]
+    given = [1.0] * HashingEmbedder().dimensions
     async with AsyncRecollect(f"sqlite:///{tmp_path}/m.db", embedder="hashing") as recollect:
-        await recollect.space("work").remember_many(Draft(f"note number {id}", id=id) for id in ids)
+        await recollect.space("work").remember_many(
+            Draft(f"note number {id}", id=id, vector=None if int(id) < given_from else given) for id in ids
+        )
     with closing(apsw.Connection(str(tmp_path / "m.db"))) as db:
         assert [id for (id,) in db.execute("SELECT id FROM memories ORDER BY row")] == ids
 

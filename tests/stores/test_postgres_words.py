@@ -402,7 +402,7 @@ async def test_a_batch_larger_than_a_statement_is_whole(
 async def _sizes(store: PostgresStore) -> tuple[int, int, int]:
     """The memories, terms and changes of the space."""
     sql = "SELECT sum(memories)::int, sum(length)::int, sum(changes)::int FROM sizes WHERE space = %(space)s"
-    number = await store._number(HERE)
+    number = await store._numbers.of(HERE)
     (found,) = await store._connections.read(lambda db: rows_of(db, sql, space=number), space=number)
     memories, length, changes = found
     return memories, length, changes
@@ -443,7 +443,7 @@ async def test_writers_of_one_space_do_not_wait_for_each_other(
     monkeypatch.setattr(words, "LONG_LEDGER", 1)
     ids = await put(pg_store, "plum", "pear")
     await put(pg_store, "fig")
-    number = await pg_store._number(HERE)
+    number = await pg_store._numbers.of(HERE)
     writing, done = asyncio.Event(), asyncio.Event()
 
     async def slow(db: Database) -> None:

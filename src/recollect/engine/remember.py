@@ -62,9 +62,9 @@ class Rememberer:
         """A stream of drafts, stored batch by batch: each list that comes back is durable. Linked afterwards.
 
         While one batch is being stored the next is made ready, and sent after it, unless it has to wait, as one does
-        that must be embedded: stores number memories in the order in which they are sent. A draft that is wrong leaves
-        its batch out, and all that comes after it; so does one whose id stands for another text, but what came with it
-        is stored by then.
+        that must be embedded, and one that follows it: stores number memories in the order in which they are sent. A
+        draft that is wrong leaves its batch out, and all that comes after it; so does one whose id stands for another
+        text, but what came with it is stored by then.
         """
         source, position = iter(drafts), 0
         under_way: deque[_Batch] = deque()
@@ -77,13 +77,13 @@ class Rememberer:
                     while under_way:  # what came before is stored, and said to be
                         yield await under_way.popleft().task
                     raise
-                at_once = AT_ONCE if all(draft.vector is not None for draft in some) else 1
-                while under_way and (not some or _must_wait(memories, under_way, at_once)):
+                embedded = _must_be_embedded(some)
+                while under_way and (not some or embedded or _must_wait(memories, under_way)):
                     yield await under_way.popleft().task
                 if not some:
                     return
                 storing = asyncio.create_task(self._store_all(space, some, memories, position))
-                under_way.append(_Batch(memories, storing))
+                under_way.append(_Batch(memories, embedded, storing))
                 position += len(some)
         finally:
             await _stop([one.task for one in under_way])
@@ -106,8 +106,7 @@ class Rememberer:
         self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]
     ) -> list[Remembered | InvalidRequest]:
         # what is there already need not be embedded; where nothing is to be embedded, storing finds it soon enough
-        embedded = any(draft.vector is None for draft in drafts)
-        copies = await self._store.copies(space, memories) if embedded else [None] * len(memories)
+        copies = await self._store.copies(space, memories) if _must_be_embedded(drafts) else [None] * len(memories)
         fresh = [n for n, copy in enumerate(copies) if copy is None]
         vectors = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
         records = [_record(memories[n], vector) for n, vector in zip(fresh, vectors, strict=True)]
@@ -181,6 +180,7 @@ class _Batch(NamedTuple):
     """Memories that are being stored."""
 
     memories: Sequence[Memory]
+    embedded: bool
     task: asyncio.Task[list[Remembered]]
 
 
@@ -195,9 +195,13 @@ def _completed(space: str, drafts: Sequence[Draft], position: int) -> list[Memor
     return memories
 
 
-def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch], at_once: int) -> bool:
+def _must_be_embedded(drafts: Iterable[Draft]) -> bool:
+    return any(draft.vector is None for draft in drafts)
+
+
+def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch]) -> bool:
     """Whether a batch can only be begun when an earlier one has ended."""
-    return len(under_way) >= at_once or any(_follows(one.memories, memories) for one in under_way)
+    return len(under_way) >= AT_ONCE or any(one.embedded or _follows(one.memories, memories) for one in under_way)
 
 
 def _follows(before: Sequence[Memory], after: Sequence[Memory]) -> bool:

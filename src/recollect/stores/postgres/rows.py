@@ -158,6 +158,11 @@ async def ensure_space(db: Database, name: str) -> int:
     return number
 
 
+async def new_rows(db: Database, count: int) -> list[int]:
+    """Row numbers that nobody had yet."""
+    return await firsts(db, Q["new_rows"], count=count)
+
+
 async def rows_of(db: Database, statement: str, **values: object) -> list[Any]:
     """What a statement answers."""
     return await (await db.execute(statement, values)).fetchall()

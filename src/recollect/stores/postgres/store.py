@@ -4,7 +4,6 @@ and by link.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -28,9 +27,10 @@ from recollect.stores.postgres import (
     words,
     writes,
 )
-from recollect.stores.postgres.bulk import MANY, Database
+from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
-from recollect.stores.postgres.rows import ensure_space, fetch, space_number
+from recollect.stores.postgres.numbers import NOWHERE, Numbers
+from recollect.stores.postgres.rows import ensure_space, fetch
 from recollect.stores.postgres.vectors import VectorSearch
 from recollect.types import (
     Access,
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NOWHERE: Final = 0
-"""The number of every space that has no memory yet: spaces are numbered from 1, so nothing is ever found in it."""
 EDGES_PER_READ: Final = 1_000
 
 
@@ -76,8 +74,7 @@ class PostgresStore:
         self._vectors = VectorSearch(lambda: self._connections.autocommit())
         self._configurations = text_indexes.Configurations(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
-        self._numbers: dict[str, int] = {}
-        self._numbering = asyncio.Lock()
+        self._numbers = Numbers(lambda: self._connections)
         self._generation: vectors.GenerationRow | None = None
 
     @classmethod
@@ -153,8 +150,8 @@ class PostgresStore:
     async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
         if not records:
             return []
-        rows = await self._new_rows(len(records))
-        number = await self._number(space)
+        rows = await self._numbers.for_rows(len(records))
+        number = await self._numbers.of(space)
         if number != NOWHERE:
             return await self._connections.write(lambda db: writes.add(db, number, space, records, rows), space=number)
 
@@ -162,7 +159,8 @@ class PostgresStore:
             number = await ensure_space(db, space)
             return number, await writes.add(db, number, space, records, rows)
 
-        self._numbers[space], answers = await self._connections.write(begin)
+        number, answers = await self._connections.write(begin)
+        self._numbers.remember(space, number)
         return answers
 
     async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
@@ -383,32 +381,13 @@ class PostgresStore:
         await self._write(space, lambda db, number: replies.disclaim(db, number, key))
 
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
-        number = await self._number(space)
+        number = await self._numbers.of(space)
         return await self._connections.read(lambda db: work(db, number), space=number)
 
     async def _search(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
-        number = await self._number(space)
+        number = await self._numbers.of(space)
         return await self._connections.search(lambda db: work(db, number), space=number)
 
     async def _write(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
-        number = await self._number(space)
+        number = await self._numbers.of(space)
         return await self._connections.write(lambda db: work(db, number), space=number)
-
-    async def _new_rows(self, count: int) -> Sequence[int]:
-        """Numbers for the rows of many records, in the order in which they are asked for, though batches are stored at
-        the same time: what depends on the order of rows is then the same in every store. None for a few, which are
-        numbered when they are stored.
-        """
-        if count < MANY:
-            return ()
-        async with self._numbering:
-            return await self._connections.write(lambda db: writes.new_rows(db, count))
-
-    async def _number(self, space: str) -> int:
-        """The number that stands for a space. It never changes, and is remembered once there is one."""
-        if space not in self._numbers:
-            number = await self._connections.read(lambda db: space_number(db, space))
-            if number is None:
-                return NOWHERE
-            self._numbers[space] = number
-        return self._numbers[space]

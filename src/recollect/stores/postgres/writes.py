@@ -8,7 +8,7 @@ come first: the word index reads the thread around it from there.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +36,7 @@ from recollect.stores.contents import (
 )
 from recollect.stores.postgres import graph, vectors, words
 from recollect.stores.postgres.bulk import MANY, Database, Table, write_rows
-from recollect.stores.postgres.rows import COLUMNS, Q, Stored, decode, encode, fetch, firsts, rows_of, stored
+from recollect.stores.postgres.rows import COLUMNS, Q, Stored, decode, encode, fetch, firsts, new_rows, rows_of, stored
 from recollect.types import Memory, Record, Remembered
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ if TYPE_CHECKING:
 
 MEMORIES: Final = Table("memories", {"space": "int4", "row": "int8", "hash": "bytea", **COLUMNS})
 HITS: Final = Table("hits", {"space": "int4", "row": "int8", "hits": "int8", "last_hit_at": "timestamptz"})
-
-
-async def new_rows(db: Database, count: int) -> Sequence[int]:
-    """Row numbers that nobody had yet."""
-    return await firsts(db, Q["new_rows"], count=count)
 
 
 async def add(
@@ -85,7 +80,8 @@ async def update(
     await _refuse_copy(db, space, new)
     await _replace(db, space, old, new)
     if vector is not None:
-        await _put_vectors(db, space, [(old.row, vector)])
+        pairs = [(old.row, vector)]
+        await vectors.put(db, space, await _generation_for(db, pairs), pairs)
     elif passage(new) != passage(old.memory):
         await _remove_vector(db, space, old.row)
     return new
@@ -115,7 +111,7 @@ async def put_vectors(db: Database, space: int, embedded: Sequence[tuple[Memory,
     made = fitting(embedded, {id: (title, text) for id, _, title, text in found})
     pairs = [(row, made[id]) for id, row, _, _ in found if id in made]
     if pairs:
-        await _put_vectors(db, space, pairs)
+        await vectors.put(db, space, await _generation_for(db, pairs), pairs)
         await db.execute(Q["set_ready"], {"space": space, "rows": [row for row, _ in pairs]})
 
 
@@ -159,7 +155,8 @@ async def _insert(db: Database, space: int, name: str, new: Sequence[New], rows:
     await _add(db, "add_unlinked", space, unlinked)
     await words.put(db, space, [_word_row(row, memory) for row, memory in zip(rows, added, strict=True)])
     given = ((row, record.vector) for row, (_, record) in zip(rows, new, strict=True))
-    await _put_vectors(db, space, [(row, vector) for row, vector in given if vector is not None], vectors.add)
+    if pairs := [(row, vector) for row, vector in given if vector is not None]:
+        await vectors.add(db, space, await _generation_for(db, pairs), pairs)
     return {memory.id: memory for memory in added}
 
 
@@ -235,16 +232,13 @@ async def _put_hits(db: Database, space: int, memories: Iterable[tuple[int, Memo
     await write_rows(db, HITS, [columns for columns in counted if any(columns[2:])])
 
 
-async def _put_vectors(
-    db: Database, space: int, given: Sequence[tuple[int, Vector]], put: Callable[..., Awaitable[None]] = vectors.put
-) -> None:
-    if not given:
-        return
+async def _generation_for(db: Database, given: Iterable[tuple[int, Vector]]) -> vectors.GenerationRow:
+    """The generation that these vectors of rows belong to."""
     generation = await vectors.generation(db)
     if generation is None:
         raise unknown_generation()
     check_dimensions((vector for _, vector in given), generation.generation)
-    await put(db, space, generation, given)
+    return generation
 
 
 async def _remove_vector(db: Database, space: int, row: int) -> None:

@@ -10,7 +10,7 @@ from recollect.stores.filtering import first_after, is_open
 from recollect.stores.sqlite.rows import Q, micros
 from recollect.types import Filter
 
-__all__ = ["among_query", "is_open", "rows_query", "where_clause"]
+__all__ = ["among_query", "is_listed", "is_open", "rows_query", "where_clause"]
 
 
 def where_clause(space: int, where: Filter) -> tuple[str, list[object]]:
@@ -35,7 +35,12 @@ def among_query(space: int, where: Filter) -> tuple[str, list[object]]:
     """A query for rows among which all are that pass: those of the first tag, which an index lists without looking at a
     memory, or else those that pass.
     """
-    return (Q["tagged"], [space, where.tags[0]]) if where.tags else rows_query(space, where)
+    return (Q["tagged"], [space, where.tags[0]]) if is_listed(where) else rows_query(space, where)
+
+
+def is_listed(where: Filter) -> bool:
+    """Whether `among_query` is answered by an index alone."""
+    return bool(where.tags)
 
 
 def _pieces(space: int, where: Filter) -> Iterator[tuple[str, tuple[object, ...]]]:

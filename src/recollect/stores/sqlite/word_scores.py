@@ -21,7 +21,7 @@ from recollect.ports import WordHits, WordSearch
 from recollect.stores import bm25
 from recollect.stores.bm25 import BUDGET, CONTEXT, K1, TEXT, TITLE, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.filters import among_query, is_open, where_clause
+from recollect.stores.sqlite.filters import among_query, is_listed, is_open, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 
@@ -227,7 +227,7 @@ class _Passing(NamedTuple):
     @classmethod
     def of(cls, db: apsw.Connection, space: int, where: Filter, size: int) -> _Passing:
         """For a space of some size."""
-        listed = bool(where.tags)
+        listed = is_listed(where)
         most = bm25.most_listed(size, listed=listed)
         rows, values = among_query(space, where)
         counted: int = db.execute(Q["count_allowed"].format(rows=rows), [*values, most + 1]).get
@@ -243,8 +243,8 @@ def _best(score: Callable[[int, SQL | None], Look], limit: int, passing: _Passin
     most = bm25.first_look(limit, filtered=passing is not None)
     look = score(most, None)
     if not bm25.is_enough(look, most, limit):
-        by_filter = passing and (passing.listed or bm25.is_narrow(look))
-        look = score(ALL, passing.rows if passing and by_filter else None)
+        quicker = passing and (passing.listed or bm25.is_narrow(look))
+        look = score(ALL, passing.rows if passing and quicker else None)
     return bm25.best(look.hits, limit)
 
 

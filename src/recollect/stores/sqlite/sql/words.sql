@@ -125,7 +125,7 @@ WHERE words MATCH ?3;
 WITH allowed (row) AS MATERIALIZED ({rows})
 
 -- name: count_allowed
--- How many rows pass a filter, counted no further than a number.
+-- How many rows a filter is looked for among, counted no further than a number.
 SELECT count(*) FROM ({rows} LIMIT ?)
 
 -- name: text_indexes
