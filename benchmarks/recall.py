@@ -14,10 +14,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 import numpy as np
@@ -39,11 +40,17 @@ from material import (
 from rich.console import Console
 from rich.table import Table
 
-from recollect import AsyncRecollect, AsyncSpace, Filter
+from recollect import RECIPES, AsyncRecollect, AsyncSpace, Filter
 from recollect.embedders import make_embedder
 from recollect.embedders.disk import DiskCachedEmbedder
+from recollect.engine.lanes import LegSearch
 from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS, Manifest
+from recollect.legs.graph import GraphLeg
+from recollect.legs.keyword import KeywordLeg
+from recollect.legs.question import Question as Asked
+from recollect.legs.vector import VectorLeg
 from recollect.ports import Term, WordSearch
+from recollect.ranking.fusion import fuse
 from recollect.settings import cache_folder
 from recollect.stores.bm25 import BUDGET
 from recollect.stores.sqlite.rows import space_number
@@ -51,6 +58,9 @@ from recollect.stores.sqlite.store import SqliteStore
 from recollect.stores.sqlite.vector_views import LIMITS
 from recollect.stores.sqlite.word_scores import Counts, Frequencies, choose
 from recollect.text.query import parse_query
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
 
 FIRST = 1_000
 """Memories in the store when it is opened for the first time: opening must not take longer with all of them."""
@@ -119,6 +129,36 @@ async def time_recall(space: AsyncSpace, questions: Sequence[Question], width: s
         times.append(perf_counter() - started)
         degraded += recall.degraded
     return Spread.of(times), degraded
+
+
+async def time_by_hand(path: Path, questions: Sequence[Question]) -> Spread:
+    """The same legs, fusion and read of rows, called one after the other without an engine around them: no deadlines,
+    no guards, no near-copies, no reports. What is left to a recall beyond this is what those cost.
+    """
+    how, now = RECIPES["balanced"], Filter(now=datetime.now(UTC))
+    times = []
+    store = SqliteStore(path)
+    await store.open()
+    legs: dict[str, LegSearch] = {
+        "vector": VectorLeg(store, store),
+        "keyword": KeywordLeg(store),
+        "graph": GraphLeg(store),
+    }
+    try:
+        for one in questions:
+            started = perf_counter()
+            asked = Asked(SPACE, one.text, now, CANDIDATES, unasked, store, store, given=one.vector)
+            rankings = await asyncio.gather(*(legs[lane.leg].search(asked, lane) for lane in how.lanes))
+            fused = fuse(how.fusion, list(zip(how.lanes, rankings, strict=True)))
+            await store.get(SPACE, [hit.id for hit in fused[: how.limit.default]])
+            times.append(perf_counter() - started)
+    finally:
+        await store.close()
+    return Spread.of(times)
+
+
+async def unasked() -> Vector:
+    raise AssertionError("every question here brings its vector")
 
 
 def time_bare_usearch(path: Path, material: Material) -> Spread:
@@ -229,7 +269,9 @@ async def main() -> None:
                 "FTS5 alone": time_bare_fts5(path, material.questions, BUDGET),
                 "FTS5 alone, no term dropped": time_bare_fts5(path, material.questions, sys.maxsize - 1),
             }
+            spreads["legs, fusion and rows by hand"] = await time_by_hand(path, material.questions)
             spreads["recall"], degraded = await time_recall(space, material.questions)
+            spreads["recall, the same asked again"], _ = await time_recall(space, material.questions)
             print_speed(console, options.size, filled, spreads, degraded)
             print_widths(console, await measure_widths(path, space, material))
 

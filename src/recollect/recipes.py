@@ -128,6 +128,8 @@ class Recipe:
         >>> recipe("novamem").with_(weights={"keyword": 1, "vector": 0, "graph": 0}).lanes[1].weight
         0.0
         """
+        if not changes:
+            return self
         lanes = _changed_lanes(self, changes.pop("lanes", None) or {}, changes.pop("weights", None) or {})
         known = {f.name for f in fields(self)} - {"lanes"}
         for name, value in changes.items():

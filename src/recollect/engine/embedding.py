@@ -21,6 +21,11 @@ class Embedding:
         self._records = records
         self._generation: Generation | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the store has said which model made its vectors, and need not be asked again."""
+        return self._generation is not None
+
     async def check(self) -> Generation | None:
         """The store's generation (None while it has no vectors). Raises EmbeddingMismatch."""
         if self._generation is None:

@@ -153,8 +153,10 @@ class Engine:
     async def _recall(self, space: str, text: str, query: Query, given: Sequence[float] | Vector | None) -> Recall:
         started = time.monotonic()
         self._upkeep.first_use(space)
+        first = self._known_first(space, query)
+        asks_store = query.shared or not self.embedding.is_known
         try:
-            dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
+            dimensions, shared = await (within(longest_deadline(query.recipe), first) if asks_store else first)
         except (BackendUnavailable, TimeoutError) as error:
             why = f"what a recall must know first could not be read from {self.store.name}: {in_words(error)}"
             reports = tuple(LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes)

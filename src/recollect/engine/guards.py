@@ -118,10 +118,10 @@ class Guard:
             self._begin(ticket, work).answer.cancel()
 
     def _begin(self, ticket: Ticket, work: Callable[[], Awaitable[T]]) -> _Call[T]:
-        task = asyncio.create_task(_tried(work))
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-        return _Call(self, ticket, task)
+        call = _Call(self, ticket, work)
+        self._under_way.add(call.task)
+        call.task.add_done_callback(self._ended)
+        return call
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
@@ -147,50 +147,57 @@ class _Call(Generic[T]):
     took too long. A caller who leaves at the deadline leaves it to that; one who leaves earlier has no more use for it.
     """
 
-    def __init__(self, guard: Guard, ticket: Ticket, task: asyncio.Task[T]) -> None:
+    def __init__(self, guard: Guard, ticket: Ticket, work: Callable[[], Awaitable[T]]) -> None:
         loop = asyncio.get_running_loop()
         least, most = guard.patience
         patience = min(max(least, time_left()), most)
         self.answer: asyncio.Future[T] = loop.create_future()
         self._guard = guard
         self._ticket = ticket
-        self._task = task
         self._concluded = False
         self._timer = loop.call_later(patience, self._late, patience)
-        task.add_done_callback(self._ended)
+        self.task = loop.create_task(self._run(work))
+        self.task.add_done_callback(self._ended)
 
     async def answered(self) -> T:
         try:
             return await self.answer
         except asyncio.CancelledError:
             if time_left() > 0:
-                self._task.cancel()
+                self.task.cancel()
             raise
+
+    async def _run(self, work: Callable[[], Awaitable[T]]) -> None:
+        """An answer is told from here, a turn of the event loop before the task's end would tell it."""
+        answer = await _tried(work)
+        if self._concludes(None):
+            self.answer.set_result(answer)
 
     def _late(self, patience: float) -> None:
         name = self._guard.name
-        self._conclude(BackendTimeout(f"{name} gave no answer within {patience:.2g} s", backend=name))
-        self._task.cancel()
+        self._fail(BackendTimeout(f"{name} gave no answer within {patience:.2g} s", backend=name))
+        self.task.cancel()
 
-    def _ended(self, task: asyncio.Task[T]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
-            self._conclude(Stopped(f"a call to {self._guard.name} was stopped", backend=self._guard.name))
-        else:
-            self._conclude(task.exception())
+            self._fail(Stopped(f"a call to {self._guard.name} was stopped", backend=self._guard.name))
+        elif error := task.exception():
+            self._fail(error)
 
-    def _conclude(self, error: BaseException | None) -> None:
-        """The first conclusion counts: an answer that comes after the call was late came too late."""
+    def _fail(self, error: BaseException) -> None:
+        if self._concludes(error):
+            self.answer.set_exception(error)
+
+    def _concludes(self, error: BaseException | None) -> bool:
+        """Whether this is to be told. The first conclusion counts: an answer that comes after the call was late came
+        too late; and whoever waited may have gone.
+        """
         if self._concluded:
-            return
+            return False
         self._concluded = True
         self._timer.cancel()
         self._guard.judge(self._ticket, error)
-        if self.answer.done():  # whoever waited has gone
-            return
-        if error is None:
-            self.answer.set_result(self._task.result())
-        else:
-            self.answer.set_exception(error)
+        return not self.answer.done()
 
 
 class Guards:

@@ -46,17 +46,22 @@ async def run_lanes(
         for lane in sorted(recipe.lanes, key=lambda lane: lane.leg != "keyword")  # the one that works longest by itself
         if lane.weight > 0
     }
+    done_at: dict[asyncio.Task[Ranking], float] = {}
+    for task in running:
+        task.add_done_callback(lambda task: done_at.setdefault(task, time.monotonic()))
     try:
         while running:
             now = time.monotonic()
             next_look = min(started + lane.deadline + LAST_WORDS for lane in running.values())
-            next_look = min(next_look, half) if now < half else next_look
-            await asyncio.wait(running, timeout=next_look - now, return_when=asyncio.FIRST_COMPLETED)
+            if now < half:  # nobody is told of a single lane's end
+                await asyncio.wait(running, timeout=min(next_look, half) - now)
+            else:
+                await asyncio.wait(running, timeout=next_look - now, return_when=asyncio.FIRST_COMPLETED)
             now = time.monotonic()
             for task, lane in list(running.items()):
                 if task.done() or now >= started + lane.deadline + LAST_WORDS:
                     del running[task]
-                    ended[lane.name] = _answered(lane, task, (now - started) * 1000)
+                    ended[lane.name] = _answered(lane, task, (done_at.get(task, now) - started) * 1000)
             if now >= half:
                 so_far(list(ended.values()))
         return [ended[lane.name] for lane in recipe.lanes]

@@ -30,8 +30,6 @@ ALIKE: Final = 0.01
 may add them up itself, which takes a third less time: a space that has a large file to itself, and rare words."""
 ALL: Final = -1
 """No limit, as SQLite says it."""
-COUNTED_AT_ONCE: Final = 500
-"""Counts in one statement; SQLite allows 2,000 columns."""
 MOST_COUNTS: Final = 10_000
 """Counts that are kept in memory."""
 FTS5_LEAST_IDF: Final = 1e-6
@@ -102,11 +100,9 @@ class Frequencies:
         """The same for several, those that are not known yet in one statement."""
         known = self._known
         unknown = [each for each in dict.fromkeys(expressions) if (each, most) not in known]
-        for start in range(0, len(unknown), COUNTED_AT_ONCE):
-            some = unknown[start : start + COUNTED_AT_ONCE]
-            columns = ", ".join([f"({Q['matching']})"] * len(some))
-            (counted,) = self._db.execute(f"SELECT {columns}", [v for each in some for v in (each, most)])
-            known.update(zip(((each, most) for each in some), counted, strict=True))
+        if unknown:
+            counted = json.loads(self._db.execute(Q["matching"], (as_json(unknown), most)).get)
+            known.update(zip(((each, most) for each in unknown), counted, strict=True))
         return [known[each, most] for each in expressions]
 
     def _once(self, key: tuple[str, int], *parameters: str | int) -> int:

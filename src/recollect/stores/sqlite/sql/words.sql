@@ -62,8 +62,9 @@ SELECT coalesce((SELECT terms FROM spaces WHERE number = ?), 0);
 SELECT coalesce(sum(terms), 0) FROM spaces;
 
 -- name: matching
--- How many rows match an expression, counted no further than a number: the document frequency that bm25() uses.
-SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)
+-- How many rows match each expression, counted no further than a number: the document frequencies that bm25() uses.
+SELECT json_group_array((SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH asked.value LIMIT ?2)))
+FROM json_each(?1) AS asked;
 
 -- name: indexed_rows
 -- How many rows the whole table holds, asked of FTS5 itself, on any row that matches.
