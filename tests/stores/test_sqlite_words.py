@@ -15,7 +15,8 @@ from recollect.errors import InvalidRequest
 from recollect.ports import Term, WordHits, WordSearch
 from recollect.stores import bm25
 from recollect.stores.named_sql import load, read
-from recollect.stores.sqlite import text_indexes, word_scores, words
+from recollect.stores.sqlite import postings, text_indexes, word_scores, words
+from recollect.stores.sqlite.postings import LONGEST
 from recollect.stores.sqlite.rows import tick
 from recollect.stores.threads import WordRow
 from recollect.text.analyzer import terms
@@ -114,15 +115,25 @@ def test_bm25_is_the_textbooks(index: Index) -> None:
     assert isclose(hits[2], banana * saturated(1, 2, average), rel_tol=1e-12)
 
 
-def test_fts5_scores_as_documented(index: Index) -> None:
-    """What our factors undo: bm25() uses ln((N - n + 0.5) / (n + 0.5)), and 1e-6 where that is not positive."""
-    index.put("plum", "banana", "banana", "banana", "cherry", "cherry")
-    query = "SELECT -bm25(words) FROM words WHERE words MATCH ? LIMIT 1"
-    for word, rows in (("plum", 1), ("cherry", 2), ("banana", 3)):
-        (term,) = terms(word)
-        score = index.db.execute(query, (f'"1:{term}"',)).get
-        expected = max(log((6 - rows + 0.5) / (rows + 0.5)), 1e-6) * saturated(1, 1, 1)
-        assert isclose(score, expected, rel_tol=1e-12)
+def test_very_long_texts_come_and_go(index: Index) -> None:
+    """A text with more terms than a key has room for is scored as if it had as many, changed and removed."""
+    long = "plum " * (LONGEST + 100)
+    index.put(long, "plum", "banana")
+    found = index.find("plum")
+    average = index.db.execute("SELECT terms FROM spaces WHERE number = 1").get / 3
+    assert isclose(found[1], own_idf(3, 2) * saturated(LONGEST + 100, LONGEST, average), rel_tol=1e-9)
+    index.change(1, long + "cherry")
+    assert index.find("cherry").keys() == {1}
+    index.remove(1)
+    assert index.find("plum").keys() == {2}
+    assert index.db.execute("SELECT count(*) FROM words_docsize").get == 2
+
+
+def test_a_term_that_the_index_would_fold_or_split(index: Index) -> None:
+    """It is read as FTS5 reads it, in the index and in the question alike."""
+    index.put("plum", "banana")
+    assert [hit.id for hit in index.search(WordSearch("", (Term("PLUM"),))).hits] == ["0001"]
+    assert index.search(WordSearch("", (Term('pl"um'), Term("(plum)x")))).hits == []
 
 
 def test_a_terms_weight_multiplies_its_share(index: Index) -> None:
@@ -144,8 +155,12 @@ def test_the_background_is_told_by_the_document_frequencies(index: Index) -> Non
     assert background.count == 4
 
 
-def test_random_texts_score_as_a_brute_force_search(index: Index) -> None:
-    """Two spaces, titles, threads, changes and removals: the same order as plain Python, scores within 1e-9."""
+@pytest.mark.parametrize("places", [postings.PLACES_PER_ROW, 1])
+def test_random_texts_score_as_a_brute_force_search(index: Index, monkeypatch: pytest.MonkeyPatch, places: int) -> None:
+    """Two spaces, titles, threads, changes and removals: the same order as plain Python, scores within 1e-9, whether a
+    term is read as a whole or row by row.
+    """
+    monkeypatch.setattr(postings, "PLACES_PER_ROW", places)
     chance = random.Random(7)
     vocabulary = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "islet", "jewel", "knoll"]
 
@@ -335,6 +350,20 @@ def test_a_phrase_is_adjacent_terms(index: Index) -> None:
     found = index.search(WordSearch("", (Term(quick), Term(fox)), phrases=((quick, fox),)))
     assert found.holders == {f"{quick} {fox}": {"0001"}}
     assert found.hits[0].id == "0001"
+
+
+def test_a_phrase_counts_where_it_stands(index: Index) -> None:
+    """As a term does: in title and text once, in the context a fifth."""
+    index.put("quick fox and another quick fox", title="quick fox")
+    index.put("quick fox", "nothing", "banana", thread="t")
+    quick, fox = terms("quick")[0], terms("fox")[0]
+    found = {int(hit.id): hit.score for hit in index.search(WordSearch("", (), phrases=((quick, fox),))).hits}
+    lengths = dict(index.db.execute("SELECT row, terms FROM lengths"))
+    average = sum(lengths.values()) / 4
+    times = {1: 3.0, 2: 1.0, 3: bm25.CONTEXT, 4: bm25.CONTEXT}
+    assert found.keys() == times.keys()
+    for row, count in times.items():
+        assert isclose(found[row], own_idf(4, 4) * saturated(count, lengths[row], average), rel_tol=1e-12)
 
 
 def test_a_hundred_terms_are_one_question(index: Index) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import apsw
+
 from recollect.stores.filtering import first_after, is_open
-from recollect.stores.sqlite.rows import Q, micros
+from recollect.stores.sqlite.rows import Q, as_json, micros
 from recollect.types import Filter
 
-__all__ = ["among_query", "is_listed", "is_open", "rows_query", "where_clause"]
+__all__ = ["among_query", "is_listed", "is_open", "passing_rows", "rows_query", "where_clause"]
 
 
 def where_clause(space: int, where: Filter) -> tuple[str, list[object]]:
@@ -36,6 +39,17 @@ def among_query(space: int, where: Filter) -> tuple[str, list[object]]:
     memory, or else those that pass.
     """
     return (Q["tagged"], [space, where.tags[0]]) if is_listed(where) else rows_query(space, where)
+
+
+def passing_rows(
+    db: apsw.Connection, condition: tuple[str, list[object]], rows: Sequence[int]
+) -> list[tuple[int, str, bool]]:
+    """Which of some rows meet a condition, their ids, and whether they stand in a thread."""
+    sql, values = condition
+    found: list[tuple[int, str, bool]] = json.loads(
+        db.execute(Q["passing"].format(where=sql), [as_json(rows), *values]).get
+    )
+    return found
 
 
 def is_listed(where: Filter) -> bool:

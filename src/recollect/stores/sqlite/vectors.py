@@ -6,7 +6,6 @@ rows by sequence number, so several processes can share the file, and a cache th
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from recollect.indexes.exact import NOBODY, Candidates, products
 from recollect.ports import VectorHits
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import cosines, others
-from recollect.stores.sqlite.filters import is_open, rows_query, where_clause
+from recollect.stores.sqlite.filters import is_open, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
 from recollect.types import Filter, Scored
@@ -183,7 +182,7 @@ class _AllowedRows:
 
 def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, limit: int) -> VectorHits:
     """The best candidates that pass the filter in this snapshot, best first, ties by id."""
-    condition, values = where_clause(space, where)
+    condition = where_clause(space, where)
     scores = cosines(found)
     order = np.argsort(-scores)
     hits: list[Scored] = []
@@ -195,9 +194,9 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
         if len(hits) >= limit:
             break
         rows = found.rows[part].tolist()
-        passing = json.loads(db.execute(Q["visible"].format(where=condition), [as_json(rows), *values]).get)
-        ids = {row: id for row, id, _ in passing}
-        threaded.update(id for _, id, in_thread in passing if in_thread)
+        visible = passing_rows(db, condition, rows)
+        ids = {row: id for row, id, _ in visible}
+        threaded.update(id for _, id, in_thread in visible if in_thread)
         hits += [Scored(ids[row], score) for row, score in zip(rows, scores[part].tolist(), strict=True) if row in ids]
     return VectorHits(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit], threaded=frozenset(threaded))
 

@@ -1,9 +1,7 @@
-"""BM25 for one space, out of FTS5's bm25() for the whole table.
+"""BM25 for one space, out of where its terms stand.
 
-Every term is stored with its space ("7:invoice"), so a term's postings belong to one space. FTS5 multiplies each
-term's saturated frequency by its own idf, `ln((N - n + 0.5) / (n + 0.5))` with N counting the rows of every space;
-a factor per term puts this space's idf in its place. FTS5 also compares a row's length with the average of the whole
-table; where this space's own is another, its score is turned into what it would be with that.
+Every term is stored with its space ("7:invoice"), so a term's postings, and with them its document frequency, belong to
+one space; a row's length is compared with the average of its space.
 """
 
 from __future__ import annotations
@@ -12,42 +10,35 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import log
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import apsw
+import numpy as np
 
 from recollect.ports import WordHits, WordSearch
 from recollect.stores import bm25
-from recollect.stores.bm25 import BUDGET, CONTEXT, K1, TEXT, TITLE, WIDE_BUDGET, B, Counted, Look, Part
+from recollect.stores.bm25 import BUDGET, K1, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.filters import among_query, is_listed, is_open, where_clause
+from recollect.stores.sqlite import postings
+from recollect.stores.sqlite.filters import among_query, is_listed, is_open, passing_rows, where_clause
+from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NOWHERE, Postings, first_of_each, is_token
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 
-ALIKE: Final = 0.01
-"""Where this space's idf and FTS5's own differ by one and the same factor for all parts, within this share of it, FTS5
-may add them up itself, which takes a third less time: a space that has a large file to itself, and rare words."""
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from recollect.indexes.exact import Rows
+
 ALL: Final = -1
 """No limit, as SQLite says it."""
 MOST_COUNTS: Final = 10_000
 """Counts that are kept in memory."""
-FTS5_LEAST_IDF: Final = 1e-6
-"""What FTS5 takes for a term that is in half of all rows or more."""
 
 SQL: TypeAlias = tuple[str, list[object]]
 """A piece of a statement, and its parameters."""
 
 Q = load(__name__, "words.sql")
-
-
-def register(db: apsw.Connection) -> None:
-    """Give a connection what the search needs."""
-    db.register_fts5_function("row_count", _row_count)
-
-
-def _row_count(api: apsw.FTS5ExtensionApi, /, *_: object) -> int:
-    return api.row_count
 
 
 class Counts:
@@ -66,13 +57,6 @@ class Counts:
             return self._known if seq == self._seq else {}
 
 
-class Averages(NamedTuple):
-    """How many terms the word index holds of a memory on average: in one space, and in the whole table."""
-
-    own: float
-    whole: float
-
-
 class Frequencies:
     """How common words are, for one search."""
 
@@ -80,17 +64,12 @@ class Frequencies:
         self._db = db
         self._known = counts.at(self._number("seq"))
 
-    def indexed_rows(self, expression: str) -> int:
-        """Rows of the whole index; FTS5 tells it only on a row that matches, so `expression` must match one."""
-        return self._once(("indexed_rows", 0), expression)
-
     def space_size(self, space: int) -> int:
         return self._once(("space_size", space), space)
 
-    def averages(self, space: int, expression: str) -> Averages:
-        """How long a memory is; `expression` must match one."""
-        own = self._once(("space_terms", space), space) / max(self.space_size(space), 1)
-        return Averages(own, self._once(("indexed_terms", 0)) / self.indexed_rows(expression))
+    def average_length(self, space: int) -> float:
+        """How many terms the word index holds of a memory of the space."""
+        return self._once(("space_terms", space), space) / max(self.space_size(space), 1)
 
     def matching(self, expression: str, most: int = ALL) -> int:
         """How many rows match, counted no further than `most`."""
@@ -114,12 +93,6 @@ class Frequencies:
     def _number(self, query: str, *parameters: str | int) -> int:
         number: int = self._db.execute(Q[query], parameters).get
         return number
-
-
-def fts5_idf(size: int, rows: int) -> float:
-    """What FTS5's bm25() multiplies with."""
-    value = log((size - rows + 0.5) / (rows + 0.5))
-    return value if value > 0 else FTS5_LEAST_IDF
 
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
@@ -152,65 +125,79 @@ def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[st
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, known: Counts) -> WordHits:
     """The memories with the best BM25, ties by id."""
     counts = Frequencies(db, known)
-    condition = where_clause(space, where)
     passing = None if is_open(where) else _Passing.of(db, space, where, counts.space_size(space))
+
+    def best(parts: Sequence[Part]) -> list[Scored]:
+        rated = _Rated.of(parts, _postings(db, space, search, parts), counts.average_length(space))
+        return _best(partial(_look, db, where_clause(space, where), rated), limit, passing)
+
     parts, more = choose(counts, space, search, BUDGET)
-    hits = _best(partial(_score, db, space, counts, parts, condition), limit, passing)
+    hits = best(parts)
     if more and bm25.is_too_little(hits, limit, filtered=passing is not None):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
-        hits = _best(partial(_score, db, space, counts, parts, condition), limit, passing)
+        hits = best(parts)
     found = WordHits(hits, bm25.background(parts, counts.space_size(space)))
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
 
-def _score(
-    db: apsw.Connection,
-    space: int,
-    counts: Frequencies,
-    parts: Sequence[Part],
-    condition: SQL,
-    limit: int,
-    allowed: SQL | None = None,
-) -> Look:
-    """The best `limit` rows, or the best of those that a query allows, that match a part; then the filter, which is
-    the last word: what is allowed may be more than what passes.
+def _postings(db: apsw.Connection, space: int, search: WordSearch, parts: Sequence[Part]) -> list[Postings]:
+    """Where each part stands."""
+    tokens = {
+        expression(space, [term.term], context=search.context): f"{space}:{term.term}"
+        for term in search.terms
+        if is_token(term.term)
+    }
+    asked = {part.expression: tokens.get(part.expression) for part in parts}
+    most = max((part.rows for part in parts), default=0)
+    found = postings.read(db, asked, most_rows=most, context=search.context)
+    return [found[part.expression] for part in parts]
+
+
+class _Rated(NamedTuple):
+    """Rows and their scores."""
+
+    rows: Rows
+    scores: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], found: Sequence[Postings], average: float) -> _Rated:
+        """The rows that hold any of the parts, in ascending order."""
+        if not parts:
+            return cls(NOWHERE.keys, NOWHERE.counts)
+        keys = np.concatenate([one.keys for one in found])
+        counts = np.concatenate([one.counts for one in found])
+        worths = np.repeat([part.worth for part in parts], [len(one.keys) for one in found])
+        norms = K1 * (1 - B) + K1 * B / average * (keys & LONGEST)
+        scores = worths * (K1 + 1) * counts / (counts + norms)
+        order = np.argsort(keys, kind="stable")  # quick, for each part's keys ascend
+        keys = keys[order]
+        begins = first_of_each(keys)
+        return cls(keys[begins] >> LENGTH_BITS, np.add.reduceat(scores[order], begins))
+
+    def among(self, rows: Rows) -> _Rated:
+        """Those of some rows."""
+        kept = np.isin(self.rows, rows)
+        return _Rated(self.rows[kept], self.scores[kept])
+
+    def best(self, most: int) -> _Rated:
+        """The best, best first."""
+        kept = slice(None) if most == ALL or most >= len(self.rows) else np.argpartition(-self.scores, most)[:most]
+        rows, scores = self.rows[kept], self.scores[kept]
+        order = np.argsort(-scores, kind="stable")
+        return _Rated(rows[order], scores[order])
+
+
+def _look(db: apsw.Connection, condition: SQL, rated: _Rated, most: int, allowed: SQL | None) -> Look:
+    """The best rows, or the best of those that a query allows; then the filter, which is the last word: what is allowed
+    may be more than what passes.
     """
-    if not parts:
-        return Look([], 0, 0.0)
-    scored, parameters = _scored(space, counts, parts, allowed)
-    statement = Q["score_rows"].format(
-        allowed=Q["allowed"].format(rows=allowed[0]) if allowed else "", scored=scored, where=condition[0]
-    )
-    seen, last, hits = db.execute(statement, [*parameters, limit, *condition[1]]).get
-    return Look([Scored(id, points) for id, points in json.loads(hits)], seen, last or 0.0)
-
-
-def _scored(space: int, counts: Frequencies, parts: Sequence[Part], allowed: SQL | None) -> SQL:
-    """Rows and their scores, with the parameters of what is allowed in front."""
-    total = counts.indexed_rows(parts[0].expression)
-    averages = counts.averages(space, parts[0].expression)
-    idfs = [fts5_idf(total, part.rows) for part in parts]
-    factors = [part.worth / idf for part, idf in zip(parts, idfs, strict=True)]
-    typical = averages.own == averages.whole
-    among = Q["among"] if allowed else ""
-    parameters = list(allowed[1]) if allowed else []
-    if typical and max(factors) - min(factors) <= ALIKE * min(factors):
-        merged = " OR ".join(part.expression for part in parts)
-        parameters += [TITLE, TEXT, CONTEXT, sum(factors) / len(factors), merged]
-        return Q["score_together"].format(among=among), parameters
-    for part, idf, factor in zip(parts, idfs, factors, strict=True):
-        if typical:
-            parameters += [TITLE, TEXT, CONTEXT, factor, part.expression]
-        else:
-            parameters += [part.worth * (K1 + 1), K1 + 1, TITLE, TEXT, CONTEXT, 1 / idf]
-            parameters += [*_norm(averages.whole), *_norm(averages.own), part.expression]
-    each = Q["score_part" if typical else "score_part_anew"].format(among=among)
-    return Q["score_apart"].format(parts=" UNION ALL ".join([each] * len(parts))), parameters
-
-
-def _norm(average: float) -> tuple[float, float]:
-    """What a row's length does to its scores: a number, and another for each of its terms."""
-    return K1 * (1 - B), K1 * B / average
+    if allowed is not None:
+        rows = db.execute(Q["allowed"].format(rows=allowed[0]), allowed[1]).get
+        rated = rated.among(np.fromstring(rows or "0", np.int64, sep=","))
+    rows, scores = (column.tolist() for column in rated.best(most))
+    ids = {row: id for row, id, _ in passing_rows(db, condition, rows)}
+    hits = [Scored(ids[row], score) for row, score in zip(rows, scores, strict=True) if row in ids]
+    return Look(hits, len(rows), scores[-1] if scores else 0.0)
 
 
 class _Passing(NamedTuple):

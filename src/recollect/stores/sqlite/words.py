@@ -11,7 +11,8 @@ import apsw
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.contents import Thread
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite import text_indexes, word_scores
+from recollect.stores.sqlite import postings, text_indexes, word_scores
+from recollect.stores.sqlite.postings import key
 from recollect.stores.threads import REACH, WordRow, beside, by_thread
 from recollect.text.analyzer import terms
 from recollect.types import Filter
@@ -30,7 +31,7 @@ class _Own(NamedTuple):
 
 def register(db: apsw.Connection) -> None:
     """Give a connection what the searches need. Call it once for each connection that is opened."""
-    word_scores.register(db)
+    postings.register(db)
     text_indexes.register(db)
 
 
@@ -80,9 +81,11 @@ def _index(db: apsw.Connection, space: int, contexts: Mapping[int, Sequence[int]
     if unread:
         for row, title, text in db.execute(Q["texts"], (json.dumps(list(unread)),)):
             own[row] = _own(space, title, text)
-    fields = [(row, *own[row], " ".join([own[other].text for other in around])) for row, around in contexts.items()]
-    db.executemany(Q["put_words"], fields)
-    db.executemany(Q["put_length"], ((row, space, sum(len(words.split()) for words in rest)) for row, *rest in fields))
+    fields = {row: (*own[row], " ".join([own[other].text for other in around])) for row, around in contexts.items()}
+    lengths = {row: sum(len(words.split()) for words in rest) for row, rest in fields.items()}
+    db.execute(Q["remove_words"], (json.dumps(list(contexts)),))
+    db.executemany(Q["put_words"], ((key(row, lengths[row]), *rest) for row, rest in fields.items()))
+    db.executemany(Q["put_length"], ((row, space, length) for row, length in lengths.items()))
 
 
 def _own(space: int, title: str, text: str) -> _Own:

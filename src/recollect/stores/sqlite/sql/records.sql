@@ -215,3 +215,9 @@ SELECT kind, count(*) FROM memories WHERE space = +?1 GROUP BY kind ORDER BY kin
 -- name: count_namespaces
 -- Memories per namespace.
 SELECT namespace, count(*) FROM memories WHERE space = +?1 GROUP BY namespace ORDER BY namespace
+
+-- name: passing
+-- Which of some rows pass a filter, their ids, and whether they stand in a thread: as JSON, for every row that crosses
+-- into Python has to wait for its turn there.
+SELECT json_group_array(json_array(m.row, m.id, m.thread IS NOT NULL))
+FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value WHERE {where}

@@ -35,12 +35,6 @@ FROM json_each(?) AS wanted
 CROSS JOIN memories AS m ON m.space = ? AND m.id = wanted.value
 CROSS JOIN vectors AS v ON v.row = m.row
 
--- name: visible
--- Which of some rows pass a filter, their ids, and whether they stand in a thread: as JSON, for every row that crosses
--- into Python has to wait for its turn there.
-SELECT json_group_array(json_array(m.row, m.id, m.thread IS NOT NULL))
-FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value WHERE {where}
-
 -- name: ids_by_row
 -- The ids of some rows of a space.
 SELECT m.row, m.id FROM json_each(?) AS wanted CROSS JOIN memories AS m ON m.row = wanted.value WHERE m.space = +?

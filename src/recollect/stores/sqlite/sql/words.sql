@@ -1,16 +1,19 @@
 -- The word index: the analyzer's terms with BM25, and the text indexes that the seeds' recipes ask for.
 
 -- name: put_words
--- Index one row, in place of what was indexed for it.
-INSERT OR REPLACE INTO words (rowid, title, text, context) VALUES (?, ?, ?, ?);
+-- Index one row under its key; see postings.py.
+INSERT INTO words (rowid, title, text, context) VALUES (?, ?, ?, ?);
 
 -- name: put_length
 -- How many terms were indexed for one row.
 INSERT INTO lengths (row, space, terms) VALUES (?, ?, ?) ON CONFLICT (row) DO UPDATE SET terms = excluded.terms
 
 -- name: remove_words
--- Take rows out of the index.
-DELETE FROM words WHERE rowid IN (SELECT value FROM json_each(?));
+-- Take rows out of the index, while their lengths are still there: 16 bits of a row's key are its length.
+DELETE FROM words
+WHERE rowid IN (
+    SELECT l.row << 16 | min(l.terms, 65535) FROM json_each(?) AS gone CROSS JOIN lengths AS l ON l.row = gone.value
+);
 
 -- name: remove_lengths
 -- And their lengths.
@@ -57,73 +60,47 @@ SELECT coalesce((SELECT memories FROM spaces WHERE number = ?), 0);
 -- How many terms a space holds.
 SELECT coalesce((SELECT terms FROM spaces WHERE number = ?), 0);
 
--- name: indexed_terms
--- How many terms all spaces hold.
-SELECT coalesce(sum(terms), 0) FROM spaces;
-
 -- name: matching
--- How many rows match each expression, counted no further than a number: the document frequencies that bm25() uses.
+-- How many rows match each expression, counted no further than a number: its document frequency.
 SELECT json_group_array((SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH asked.value LIMIT ?2)))
 FROM json_each(?1) AS asked;
 
--- name: indexed_rows
--- How many rows the whole table holds, asked of FTS5 itself, on any row that matches.
-SELECT row_count(words) FROM words WHERE words MATCH ? LIMIT 1;
+-- name: make_places
+-- FTS5's postings as a table: a row for each occurrence of a term.
+CREATE VIRTUAL TABLE temp.word_places USING fts5vocab (main, words, instance);
 
--- name: score_part
--- One term or phrase: its share of the score, where this space's average length is the table's.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?{among}
+-- name: term_places
+-- Where each token stands, as one text of numbers: for each occurrence twice the key, and one more in the context. One
+-- row for all, because every row that crosses into Python has to wait for its turn there.
+SELECT json_group_array((
+    SELECT group_concat(place)
+    FROM (
+        SELECT p.doc << 1 | (p.col = 'context') AS place FROM temp.word_places AS p WHERE p.term = asked.value LIMIT ?2
+    )
+))
+FROM json_each(?1) AS asked;
 
--- name: score_part_anew
--- The same where it is not: r, the saturated frequency by the table's average, becomes that by the space's own. `norm`
--- and `own` are what a row's length does, by either. The inner limit keeps bm25() inside its own SELECT.
-SELECT row, r * norm * ? / (r * norm + own * (? - r)) AS score
-FROM (
-    SELECT words.rowid AS row, -bm25(words, ?, ?, ?) * ? AS r, ? + ? * l.terms AS norm, ? + ? * l.terms AS own
-    FROM words CROSS JOIN lengths AS l ON l.row = words.rowid
-    WHERE words MATCH ?{among}
-    LIMIT -1
-)
-
--- name: among
--- Only rows of `allowed`; the plus makes SQLite walk the matches instead of looking each row up.
- AND +words.rowid IN (SELECT row FROM allowed)
-
--- name: score_apart
--- Parts with a factor each. The inner limit keeps bm25() inside its own SELECT, the only place where it works.
-SELECT row, sum(score) AS score FROM ({parts} LIMIT -1) GROUP BY row
-
--- name: score_together
--- Parts with one factor for all, as one expression.
-SELECT rowid AS row, -bm25(words, ?, ?, ?) * ? AS score FROM words WHERE words MATCH ?{among}
-
--- name: score_rows
--- All parts together: how many of the best rows were looked at, the score of the last of them, and those that pass the
--- filter, best first, as JSON: one row, because every row that crosses into Python has to wait for its turn there.
-{allowed}
-SELECT count(*), min(score), json_group_array(json_array(id, score)) FILTER (WHERE id IS NOT NULL)
-FROM (
-    SELECT m.id, best.score
-    FROM ({scored} ORDER BY score DESC, row LIMIT ?) AS best
-    LEFT JOIN memories AS m ON m.row = best.row AND {where}
-    ORDER BY best.score DESC
-);
+-- name: phrase_places
+-- The keys that match a phrase, and how often. The inner limit keeps the function inside its own SELECT.
+SELECT json_group_array(json_array(place, times))
+FROM (SELECT rowid AS place, occurrences(words) AS times FROM words WHERE words MATCH ? LIMIT -1);
 
 -- name: holders
 -- The memories that match, in the order of their rows.
-SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid WHERE words MATCH ? LIMIT ?;
+SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid >> 16 WHERE words MATCH ? LIMIT ?;
 
 -- name: holders_among
 -- Which of these memories match, however many others do.
 SELECT m.id
 FROM json_each(?2) AS hit
 CROSS JOIN memories AS m ON m.space = +?1 AND m.id = hit.value
-CROSS JOIN words ON words.rowid = m.row
+CROSS JOIN lengths AS l ON l.row = m.row
+CROSS JOIN words ON words.rowid = l.row << 16 | min(l.terms, 65535)
 WHERE words MATCH ?3;
 
 -- name: allowed
--- The rows that pass a filter, before the rest of a statement.
-WITH allowed (row) AS MATERIALIZED ({rows})
+-- The rows that a filter is looked for among, as one text of numbers.
+SELECT group_concat(row) FROM ({rows});
 
 -- name: count_allowed
 -- How many rows a filter is looked for among, counted no further than a number.
