@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import apsw
 import numpy as np
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from recollect.indexes.exact import Rows
+
+SQL: TypeAlias = tuple[str, list[object]]
+"""A piece of a statement, and its parameters."""
 
 LENGTH_BITS: Final = 16
 LONGEST: Final = (1 << LENGTH_BITS) - 1
@@ -64,7 +67,7 @@ def is_token(term: str) -> bool:
     return not _SPLIT_OR_FOLDED.search(term)
 
 
-def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int, context: bool) -> dict[str, Postings]:
+def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int, context: bool) -> list[Postings]:
     """The postings of FTS5 expressions. Each comes with the token that it stands for, or None if it is more than that.
     None matches more than so many rows; `context` says whether a token counts there, too.
     """
@@ -72,12 +75,25 @@ def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int
     most = PLACES_PER_ROW * most_rows
     texts = json.loads(db.execute(Q["term_places"], (as_json(tokens), most)).get)
     places = {token: np.fromstring(text or "", np.int64, sep=",") for token, text in zip(tokens, texts, strict=True)}
-    return {
-        expression: _matching(db, expression)
+    return [
+        read_among(db, [expression])[0]
         if token is None or len(places[token]) == most
         else _counted(places[token], context=context)
         for expression, token in asked.items()
-    }
+    ]
+
+
+def read_among(db: apsw.Connection, expressions: Sequence[str], among: SQL | None = None) -> list[Postings]:
+    """The same among those rows that a query lists, or all: row by row, in Python, and so for few rows."""
+    rows, values = among or ("", [])
+    statement = Q["matches"].format(among=Q["among"].format(rows=rows) if among else "")
+    found: list[list[tuple[int, float]]] = [[] for _ in expressions]
+    for number, key, times in json.loads(db.execute(statement, [as_json(expressions), *values]).get):
+        found[number].append((key, times))
+    return [
+        Postings(np.array([key for key, _ in one], np.int64), np.array([times for _, times in one], np.float64))
+        for one in found
+    ]
 
 
 def first_of_each(values: Rows) -> Rows:
@@ -96,12 +112,6 @@ def _counted(places: Rows, *, context: bool) -> Postings:
     keys = places >> 1
     begins = first_of_each(keys)
     return Postings(keys[begins], np.add.reduceat(np.where(places & 1 == _IN_CONTEXT, CONTEXT, TEXT), begins))
-
-
-def _matching(db: apsw.Connection, expression: str) -> Postings:
-    """Row by row, in Python: for a phrase, which few rows hold."""
-    found = json.loads(db.execute(Q["phrase_places"], (expression,)).get)
-    return Postings(np.array([key for key, _ in found], np.int64), np.array([count for _, count in found], np.float64))
 
 
 def _occurrences(api: apsw.FTS5ExtensionApi, /, *_: object) -> float:

@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import apsw
 import numpy as np
@@ -21,7 +21,7 @@ from recollect.stores.bm25 import BUDGET, K1, WIDE_BUDGET, B, Counted, Look, Par
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite import postings
 from recollect.stores.sqlite.filters import among_query, is_listed, is_open, passing_rows, where_clause
-from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NOWHERE, Postings, first_of_each, is_token
+from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NOWHERE, SQL, Postings, first_of_each, is_token
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 
@@ -34,9 +34,6 @@ ALL: Final = -1
 """No limit, as SQLite says it."""
 MOST_COUNTS: Final = 10_000
 """Counts that are kept in memory."""
-
-SQL: TypeAlias = tuple[str, list[object]]
-"""A piece of a statement, and its parameters."""
 
 Q = load(__name__, "words.sql")
 
@@ -128,7 +125,8 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     passing = None if is_open(where) else _Passing.of(db, space, where, counts.space_size(space))
 
     def best(parts: Sequence[Part]) -> list[Scored]:
-        rated = _Rated.of(parts, _postings(db, space, search, parts), counts.average_length(space))
+        among = passing.rows if passing and passing.few and passing.narrow else None
+        rated = _Rated.of(parts, _postings(db, space, search, parts, among), counts.average_length(space))
         return _best(partial(_look, db, where_clause(space, where), rated), limit, passing)
 
     parts, more = choose(counts, space, search, BUDGET)
@@ -140,8 +138,12 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     return found._replace(holders=_holders(db, space, search, hits)) if hits else found
 
 
-def _postings(db: apsw.Connection, space: int, search: WordSearch, parts: Sequence[Part]) -> list[Postings]:
-    """Where each part stands."""
+def _postings(
+    db: apsw.Connection, space: int, search: WordSearch, parts: Sequence[Part], among: SQL | None
+) -> list[Postings]:
+    """Where each part stands, among those rows that a query lists, or at all."""
+    if among is not None:
+        return postings.read_among(db, [part.expression for part in parts], among)
     tokens = {
         expression(space, [term.term], context=search.context): f"{space}:{term.term}"
         for term in search.terms
@@ -149,7 +151,7 @@ def _postings(db: apsw.Connection, space: int, search: WordSearch, parts: Sequen
     }
     asked = {part.expression: tokens.get(part.expression) for part in parts}
     most = max((part.rows for part in parts), default=0)
-    found = postings.read(db, asked, most_rows=most, context=search.context)
+    found = dict(zip(asked, postings.read(db, asked, most_rows=most, context=search.context), strict=True))
     return [found[part.expression] for part in parts]
 
 
@@ -201,10 +203,13 @@ def _look(db: apsw.Connection, condition: SQL, rated: _Rated, most: int, allowed
 
 
 class _Passing(NamedTuple):
-    """Rows among which all are that pass a filter, as a query; whether they are few; whether an index lists them."""
+    """Rows among which all are that pass a filter, as a query; whether they are few, and few of all; whether an index
+    lists them.
+    """
 
     rows: SQL
     few: bool
+    narrow: bool
     listed: bool
 
     @classmethod
@@ -214,7 +219,7 @@ class _Passing(NamedTuple):
         most = bm25.most_listed(size, listed=listed)
         rows, values = among_query(space, where)
         counted: int = db.execute(Q["count_allowed"].format(rows=rows), [*values, most + 1]).get
-        return cls((rows, values), counted <= most, listed)
+        return cls((rows, values), counted <= most, bm25.NARROW * counted < size, listed)
 
 
 def _best(score: Callable[[int, SQL | None], Look], limit: int, passing: _Passing | None) -> list[Scored]:

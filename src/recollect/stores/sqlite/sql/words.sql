@@ -80,10 +80,19 @@ SELECT json_group_array((
 ))
 FROM json_each(?1) AS asked;
 
--- name: phrase_places
--- The keys that match a phrase, and how often. The inner limit keeps the function inside its own SELECT.
-SELECT json_group_array(json_array(place, times))
-FROM (SELECT rowid AS place, occurrences(words) AS times FROM words WHERE words MATCH ? LIMIT -1);
+-- name: matches
+-- For each expression the keys that match it, and how often. The inner limit keeps the function inside its own SELECT.
+SELECT json_group_array(json_array(number, place, times))
+FROM (
+    SELECT asked.key AS number, words.rowid AS place, occurrences(words) AS times
+    FROM json_each(?) AS asked CROSS JOIN words
+    WHERE words MATCH asked.value{among}
+    LIMIT -1
+);
+
+-- name: among
+-- Only keys of some rows; the plus makes SQLite walk the matches instead of looking each row up.
+ AND +words.rowid >> 16 IN ({rows})
 
 -- name: holders
 -- The memories that match, in the order of their rows.
