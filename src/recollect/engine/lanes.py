@@ -43,7 +43,7 @@ async def run_lanes(
     ended: dict[str, Answered] = {lane.name: _unwanted(lane) for lane in recipe.lanes if lane.weight == 0}
     running = {
         start(started + lane.deadline + LAST_WORDS - time.monotonic(), legs[lane.leg].search(question, lane)): lane
-        for lane in sorted(recipe.lanes, key=lambda lane: lane.leg != "keyword")  # the one that works longest by itself
+        for lane in recipe.lanes
         if lane.weight > 0
     }
     done_at: dict[asyncio.Task[Ranking], float] = {}

@@ -54,8 +54,8 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
             break
         own = frozenset(text[:BEGINNING].casefold().split())
         words.append(own)
-        # most texts share few words with the others, and need no closer look
-        rivals = [n for n in kept if 2 * len(own & words[n]) >= min(len(own), len(words[n]))]
+        # most texts share few words with the others, or are much longer or shorter, and need no closer look
+        rivals = [n for n in kept if 2 * len(own & words[n]) >= max(len(own), len(words[n]))]
         is_copy = any(_alike(text, texts[n]) for n in rivals)
         (copies if is_copy else kept).append(position)
     return kept, copies
