@@ -56,23 +56,21 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
         words.append(own)
         # most texts share few words with the others, or are much longer or shorter, and need no closer look
         rivals = [n for n in kept if 2 * len(own & words[n]) >= max(len(own), len(words[n]))]
-        is_copy = any(_alike(text, texts[n]) for n in rivals)
+        is_copy = any(_numbers(own) == _numbers(words[n]) and _alike(text, texts[n]) for n in rivals)
         (copies if is_copy else kept).append(position)
     return kept, copies
 
 
 def _alike(one: str, other: str) -> bool:
-    if _numbers(one) != _numbers(other):
-        return False
     shingles, others = _shingles(one), _shingles(other)
     shared = len(shingles & others)
     return shared >= SAME * (len(shingles) + len(others) - shared)
 
 
 @lru_cache(maxsize=256)
-def _numbers(text: str) -> frozenset[str]:
-    """The words that hold a digit. Most words are plain, and need no closer look."""
-    return frozenset(_NUMBER.findall(" ".join([word for word in set(text[:BEGINNING].split()) if not word.isalpha()])))
+def _numbers(words: frozenset[str]) -> frozenset[str]:
+    """Those that hold a digit. Most words are plain, and need no closer look."""
+    return frozenset(_NUMBER.findall(" ".join([word for word in words if not word.isalpha()])))
 
 
 @lru_cache(maxsize=256)

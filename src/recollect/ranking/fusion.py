@@ -137,15 +137,12 @@ def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weig
     """For each id its lanes' weighted shares, best sum first, ties by id. `fsum`, because then the order of the lanes
     does not matter, to the last digit.
     """
-    found: dict[str, list[tuple[str, int, float, float, float]]] = {}
+    found: dict[str, tuple[tuple[str, int, float, float, float], ...]] = {}
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
         lane = ranking.lane
         for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
             part = (lane, rank, raw, share, weight * share)
-            if id in found:
-                found[id].append(part)
-            else:
-                found[id] = [part]
+            found[id] = (*found[id], part) if id in found else (part,)
     # ids are unique, so that nothing after them is ever compared
     ordered = sorted([(-fsum([part[4] for part in parts]), id, parts) for id, parts in found.items()])
-    return [Fused(id, -below, tuple(parts)) for below, id, parts in ordered]
+    return [Fused(id, -below, parts) for below, id, parts in ordered]
