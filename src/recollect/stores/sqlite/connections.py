@@ -12,6 +12,8 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -63,7 +65,7 @@ class Connections:
             return
         thread = ThreadPoolExecutor(1, thread_name_prefix="recollect-write")
         try:
-            db = await asyncio.wrap_future(thread.submit(self._translated, self._open_file))
+            db = await asyncio.wrap_future(thread.submit(self.translated, self._open_file))
         except BaseException:
             thread.shutdown(wait=False)
             raise
@@ -82,8 +84,9 @@ class Connections:
         if not self._readers:
             raise self._closed()
         reading = _Reading(self, work)
+        self._readers.submit(reading.run)
         try:
-            return await asyncio.wrap_future(self._readers.submit(self._translated, reading.run))
+            return await reading.answer
         except asyncio.CancelledError:
             reading.abandon()
             raise
@@ -95,7 +98,7 @@ class Connections:
         if not self._readers:
             raise self._closed()
         try:
-            return self._translated(lambda: self._at_once(work))
+            return self.translated(lambda: self._at_once(work))
         except BackendUnavailable:
             return await self.read(work)
 
@@ -112,7 +115,7 @@ class Connections:
             with writing(db):
                 return work(db)
 
-        return await asyncio.wrap_future(thread.submit(self._translated, run))
+        return await asyncio.wrap_future(thread.submit(self.translated, run))
 
     async def check(self) -> None:
         """Raise unless the store can be read, and what is written to it now would be found again."""
@@ -183,7 +186,8 @@ class Connections:
     def _closed(self) -> BackendError:
         return BackendError(f"{self.path} is not open: open the store first.", backend="sqlite")
 
-    def _translated(self, run: Callable[[], T]) -> T:
+    def translated(self, run: Callable[[], T]) -> T:
+        """What `run` gives; SQLite's errors as ours."""
         try:
             return run()
         except apsw.Error as error:
@@ -213,15 +217,34 @@ class _File(NamedTuple):
 
 
 class _Reading(Generic[T]):
-    """One read and its connection, which another thread may interrupt as long as it is this read that holds it."""
+    """One read: its answer, told to the event loop straight from the thread, and its connection, which another thread
+    may interrupt as long as it is this read that holds it.
+    """
 
     def __init__(self, connections: Connections, work: Callable[[apsw.Connection], T]) -> None:
         self._connections = connections
         self._work = work
+        self._loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[T] = self._loop.create_future()
         self._lock = threading.Lock()
         self._db: apsw.Connection | None = None
 
-    def run(self) -> T:
+    def run(self) -> None:
+        if self.answer.cancelled():  # before its turn came
+            return
+        try:
+            answer = self._connections.translated(self._read)
+        except BaseException as error:  # noqa: BLE001 (whatever it is, it belongs to the one who asked)
+            self._tell(partial(self.answer.set_exception, error))
+        else:
+            self._tell(partial(self.answer.set_result, answer))
+
+    def abandon(self) -> None:
+        with self._lock:
+            if self._db:
+                self._db.interrupt()
+
+    def _read(self) -> T:
         db = self._connections.borrow()
         # An open cursor is the snapshot: while it stands every statement of this connection reads the same state,
         # and an interrupt stops not only the statement that is running but also those that would follow.
@@ -234,10 +257,9 @@ class _Reading(Generic[T]):
             snapshot.close()
             self._connections.give_back(db)
 
-    def abandon(self) -> None:
-        with self._lock:
-            if self._db:
-                self._db.interrupt()
+    def _tell(self, how: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(lambda: None if self.answer.done() else how())
 
     def _hold(self, db: apsw.Connection | None) -> None:
         with self._lock:
