@@ -119,7 +119,8 @@ CREATE INDEX edges_by_source ON edges (space, source, strength);
 CREATE INDEX edges_by_target ON edges (space, target, strength);
 
 -- The analyzer's terms, each prefixed by its space ("7:invoice"), so that a term's postings, and with them its
--- document frequency, never mix two spaces. `context` holds the terms of the thread neighbours.
+-- document frequency, never mix two spaces. `context` holds the terms of the thread neighbours. The rowid is a key that
+-- holds the row and its length, 16 bits of it: see postings.py.
 CREATE VIRTUAL TABLE words USING fts5 (
     title, text, context,
     content = '', contentless_delete = 1,
