@@ -9,11 +9,14 @@ import pytest
 
 from recollect.errors import SchemaOutdated
 from recollect.stores.named_sql import load, newest, read
-from recollect.stores.sqlite import migrations
+from recollect.stores.sqlite import migrations, words
+from recollect.stores.sqlite.postings import LENGTH_BITS
+from tests.stores.test_sqlite_words import Index
 
 BASELINES = Path(__file__).parent / "schemas"
 """`NNN.sql`: the schema of an earlier version, kept when `schema.sql` goes on to the next."""
 PATH = Path("memory.db")
+FIELDS = ("title", "text", "context")
 V1 = "CREATE TABLE things (name TEXT NOT NULL) STRICT;"
 V3 = "CREATE TABLE things (name TEXT NOT NULL, colour TEXT) STRICT; CREATE INDEX by_colour ON things (colour);"
 COLUMNS = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)'
@@ -49,6 +52,31 @@ def test_every_shipped_version_migrates_to_the_schema() -> None:
         old.pragma("user_version", version)
         migrations.migrate(old, PATH, read("recollect.stores.sqlite.store", "schema.sql"), shipped)
         assert shape(old) == fresh
+
+
+def test_words_are_found_after_their_keys_were_changed() -> None:
+    """Version 2 holds lengths in the keys of the word index: title, text and context are kept, in their order."""
+    fresh = Index()
+    fresh.put("quick brown fox", "a fox that jumps", "!!!", "banana", thread="t", title="about foxes")
+    old = apsw.Connection(":memory:")
+    old.execute((BASELINES / "001.sql").read_text())
+    words.register(old)
+    for table in ("spaces", "memories", "clock", "lengths"):
+        rows = fresh.db.execute(f"SELECT * FROM {table}").fetchall()
+        marks = ", ".join("?" * len(rows[0]))
+        old.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+    fields = {(key, column): "" for (key,) in fresh.db.execute("SELECT id FROM words_docsize") for column in FIELDS}
+    for key, column, term in fresh.db.execute("SELECT doc, col, term FROM temp.word_places ORDER BY doc, col, offset"):
+        fields[key, column] += f" {term}"
+    for key in {key for key, _ in fields}:
+        old.execute("INSERT INTO words (rowid, title, text, context) VALUES (?, ?, ?, ?)",
+                    (key >> LENGTH_BITS, *(fields[key, column] for column in FIELDS)))  # fmt: skip
+    old.pragma("user_version", 1)
+    migrations.migrate(old, PATH, "", dict(migrations.shipped()))
+    places = "SELECT * FROM temp.word_places ORDER BY term, doc, col, offset"
+    assert old.execute(places).fetchall() == fresh.db.execute(places).fetchall()
+    keys = "SELECT id, sz FROM words_docsize ORDER BY id"
+    assert old.execute(keys).fetchall() == fresh.db.execute(keys).fetchall()
 
 
 def test_a_migrated_file_equals_a_fresh_one() -> None:
