@@ -2,15 +2,15 @@
 -- are put together again from where they stand.
 CREATE VIRTUAL TABLE temp.old_places USING fts5vocab (main, words, instance);
 
-CREATE TEMP TABLE old_words AS
-SELECT doc AS row,
+CREATE TEMP TABLE old_words (row INTEGER PRIMARY KEY, title TEXT, text TEXT, context TEXT) STRICT;
+
+INSERT INTO temp.old_words (row, title, text, context)
+SELECT doc,
        group_concat(term, ' ' ORDER BY offset) FILTER (WHERE col = 'title') AS title,
        group_concat(term, ' ' ORDER BY offset) FILTER (WHERE col = 'text') AS text,
        group_concat(term, ' ' ORDER BY offset) FILTER (WHERE col = 'context') AS context
 FROM temp.old_places
 GROUP BY doc;
-
-CREATE INDEX temp.old_words_by_row ON old_words (row);
 
 INSERT INTO words (words) VALUES ('delete-all');
 
