@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 import apsw
 
@@ -13,16 +14,19 @@ from recollect.stores.filtering import first_after, is_open
 from recollect.stores.sqlite.rows import Q, as_json, micros
 from recollect.types import Filter
 
-__all__ = ["among_query", "is_listed", "is_open", "passing_rows", "rows_query", "where_clause"]
+__all__ = ["SQL", "among_query", "is_listed", "is_open", "passing_rows", "rows_query", "where_clause"]
+
+SQL: TypeAlias = tuple[str, list[object]]
+"""A piece of a statement, and its parameters."""
 
 
-def where_clause(space: int, where: Filter) -> tuple[str, list[object]]:
+def where_clause(space: int, where: Filter) -> SQL:
     """The condition that a row of `memories AS m` must meet, for rows that are found in some other way."""
     pieces = list(_pieces(space, where))
     return " AND ".join(sql for sql, _ in pieces), [value for _, values in pieces for value in values]
 
 
-def rows_query(space: int, where: Filter) -> tuple[str, list[object]]:
+def rows_query(space: int, where: Filter) -> SQL:
     """A query for every row that passes, for when the filter itself is the way in: through its first tag where
     there is one, else through the index that SQLite finds narrowest.
     """
@@ -34,16 +38,14 @@ def rows_query(space: int, where: Filter) -> tuple[str, list[object]]:
     return Q["tagged_rows"].format(where=condition), [space, tag, *values]
 
 
-def among_query(space: int, where: Filter) -> tuple[str, list[object]]:
+def among_query(space: int, where: Filter) -> SQL:
     """A query for rows among which all are that pass: those of the first tag, which an index lists without looking at a
     memory, or else those that pass.
     """
     return (Q["tagged"], [space, where.tags[0]]) if is_listed(where) else rows_query(space, where)
 
 
-def passing_rows(
-    db: apsw.Connection, condition: tuple[str, list[object]], rows: Sequence[int]
-) -> list[tuple[int, str, bool]]:
+def passing_rows(db: apsw.Connection, condition: SQL, rows: Sequence[int]) -> list[tuple[int, str, bool]]:
     """Which of some rows meet a condition, their ids, and whether they stand in a thread."""
     sql, values = condition
     found: list[tuple[int, str, bool]] = json.loads(

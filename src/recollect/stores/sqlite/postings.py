@@ -9,22 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import apsw
 import numpy as np
 
 from recollect.stores.bm25 import CONTEXT, TEXT, TITLE
 from recollect.stores.named_sql import load
+from recollect.stores.sqlite.filters import SQL
 from recollect.stores.sqlite.rows import as_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from recollect.indexes.exact import Rows
-
-SQL: TypeAlias = tuple[str, list[object]]
-"""A piece of a statement, and its parameters."""
 
 LENGTH_BITS: Final = 16
 LONGEST: Final = (1 << LENGTH_BITS) - 1

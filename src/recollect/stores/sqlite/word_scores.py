@@ -20,8 +20,8 @@ from recollect.stores import bm25
 from recollect.stores.bm25 import BUDGET, K1, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite import postings
-from recollect.stores.sqlite.filters import among_query, is_listed, is_open, passing_rows, where_clause
-from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NOWHERE, SQL, Postings, first_of_each, is_token
+from recollect.stores.sqlite.filters import SQL, among_query, is_listed, is_open, passing_rows, where_clause
+from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NOWHERE, Postings, first_of_each, is_token
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 

@@ -12,7 +12,6 @@ from recollect.ports import WordHits, WordSearch
 from recollect.stores.contents import Thread
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite import postings, text_indexes, word_scores
-from recollect.stores.sqlite.postings import key
 from recollect.stores.threads import REACH, WordRow, beside, by_thread
 from recollect.text.analyzer import terms
 from recollect.types import Filter
@@ -84,7 +83,7 @@ def _index(db: apsw.Connection, space: int, contexts: Mapping[int, Sequence[int]
     fields = {row: (*own[row], " ".join([own[other].text for other in around])) for row, around in contexts.items()}
     lengths = {row: sum(len(words.split()) for words in rest) for row, rest in fields.items()}
     db.execute(Q["remove_words"], (json.dumps(list(contexts)),))
-    db.executemany(Q["put_words"], ((key(row, lengths[row]), *rest) for row, rest in fields.items()))
+    db.executemany(Q["put_words"], ((postings.key(row, lengths[row]), *rest) for row, rest in fields.items()))
     db.executemany(Q["put_length"], ((row, space, length) for row, length in lengths.items()))
 
 
