@@ -1,4 +1,4 @@
--- The whole schema, version 1, in the schema that comes first in the search path.
+-- The whole schema, version 2, in the schema that comes first in the search path.
 -- Every key, unique index and join starts with the space, so that the tables can be distributed by it.
 -- Names and ids sort by their code points (collation "C"), as they do in Python and in SQLite.
 

@@ -1,4 +1,4 @@
--- The whole schema of a store file, version 2. Times are whole microseconds since 1970, UTC.
+-- The whole schema of a store file, version 3. Times are whole microseconds since 1970, UTC.
 -- Every key, unique index and join starts with the space.
 
 -- Facts about the file itself: which extra text indexes it carries, and how far they are.
