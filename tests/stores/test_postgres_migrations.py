@@ -21,6 +21,7 @@ from recollect.stores.postgres.connections import Connections
 BASELINES = Path(__file__).parent / "postgres_schemas"
 """`NNN.sql`: the schema of an earlier version, kept when `schema.sql` goes on to the next."""
 MODULE = "recollect.stores.postgres.store"
+NOW = newest(migrations.shipped())
 FACTS = "CREATE TABLE facts (name text PRIMARY KEY, value text NOT NULL);"
 V1 = FACTS + "CREATE TABLE things (name text NOT NULL);"
 V3 = FACTS + "CREATE TABLE things (name text NOT NULL, colour text CHECK (colour <> ''), UNIQUE (colour));"
@@ -121,12 +122,12 @@ async def test_a_failing_migration_changes_nothing(pg_database: str, monkeypatch
     connections = Connections(pg_database, PostgresSettings())
     await connections.open(create=True)
     await connections.close()
-    broken = {2: "CREATE TABLE things (name text)", 3: "CREATE INDEX by_size ON things (size)"}
+    broken = {NOW + 1: "CREATE TABLE things (name text)", NOW + 2: "CREATE INDEX by_size ON things (size)"}
     monkeypatch.setattr(migrations, "shipped", lambda: broken)
     with pytest.raises(BackendError, match="size"):
         await connections.migrate(dry_run=False)
     async with await psycopg.AsyncConnection.connect(pg_database, options="-c search_path=recollect") as db:
-        assert await version(db) == 1
+        assert await version(db) == NOW
         assert await (await db.execute("SELECT to_regclass('things')")).fetchone() == (None,)
 
 
@@ -138,11 +139,11 @@ async def test_an_old_store_is_migrated_on_request(pg_database: str, monkeypatch
     assert [step.split()[0] for step in (await connections.migrate(dry_run=True)).steps] == ["install", "make"]
     await connections.migrate(dry_run=False)
     assert await connections.migrate(dry_run=False) == ((), ())
-    monkeypatch.setattr(migrations, "shipped", lambda: {2: "CREATE TABLE things (name text)"})
+    monkeypatch.setattr(migrations, "shipped", lambda: {NOW + 1: "CREATE TABLE things (name text)"})
     for dry_run in (True, False):
         (step,) = (await connections.migrate(dry_run=dry_run)).steps
         assert step.startswith("bring database")
-        assert step.endswith("from schema version 1 to 2")
+        assert step.endswith(f"from schema version {NOW} to {NOW + 1}")
     assert await connections.migrate(dry_run=True) == ((), ())
     await connections.open(create=False)
     await connections.close()
@@ -162,7 +163,8 @@ async def main(dsn, task):
         await connections.open(create=True)
         await connections.close()
     else:
-        migrations.shipped = lambda: {2: "ALTER TABLE memories ADD COLUMN colour text"}
+        steps = {migrations.newest(migrations.shipped()) + 1: "ALTER TABLE memories ADD COLUMN colour text"}
+        migrations.shipped = lambda: steps
         await connections.migrate(dry_run=False)
     print("done")
 
