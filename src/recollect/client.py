@@ -241,25 +241,29 @@ class AsyncSpace:
         return await self._engine.neighbors(self.name, id, depth=depth, limit=limit)
 
     async def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
-        """Let another space see a namespace of this one, or with `write` change it, too, until it is revoked."""
+        """Offer another space to see a namespace of this one, or with `write` to change it, too: it does from when it
+        accepts until either side ends it. Granting again changes the access.
+        """
         return await self._engine.sharing.grant(self.name, namespace, to, access)
 
     async def revoke(self, namespace: str, from_: str) -> bool:
         """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
         return await self._engine.sharing.revoke(self.name, namespace, from_)
 
+    async def accept(self, space: str, namespace: str) -> bool:
+        """See what another space offers to this one: from now on recalls look there. Whether there is such an offer."""
+        return await self._engine.sharing.accept(self.name, space, namespace)
+
     async def refuse(self, space: str, namespace: str) -> bool:
-        """End a grant to this space, until it is made again: the next recall no longer looks there. Whether there was
-        one.
-        """
+        """End a grant or an offer to this space: the next recall no longer looks there. Whether there was one."""
         return await self._engine.sharing.refuse(self.name, space, namespace)
 
     async def grants(self) -> builtins.list[Grant]:
-        """What this space lets others see, and what others let it see."""
+        """What this space lets others see, and what others let it see; offers too, which are not `accepted`."""
         return await self._engine.sharing.grants(self.name)
 
     def shared(self, space: str, namespace: str) -> AsyncShared:
-        """A namespace that another space has granted to this one."""
+        """A namespace that another space has granted to this one, and this one has accepted."""
         return AsyncShared(Guest(self._engine, self.name, space, namespace))
 
     async def stats(self) -> SpaceStats:

@@ -373,16 +373,24 @@ class Grants(Protocol):
     """
 
     async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
-        """Let another space see a namespace of this one, or also change it; granted already, with this access."""
+        """Offer another space to see a namespace of this one, or also to change it. Where it is offered or accepted
+        already, only the access changes.
+        """
 
     async def revoke(self, space: str, namespace: str, to: str) -> bool:
-        """Take a grant of this space back; whether there was one."""
+        """Take a grant of this space back, accepted or not; whether there was one."""
+
+    async def accept(self, space: str, namespace: str, to: str) -> bool:
+        """Accept what this space offers, for the space it is offered to; whether there is such an offer or grant."""
 
     async def granted_by(self, space: str) -> Sequence[Grant]:
-        """What this space lets others see, by namespace and name."""
+        """What this space lets others see, or offers them, by namespace and name."""
 
     async def granted_to(self, space: str) -> Sequence[Grant]:
-        """What others let this space see, by space and namespace."""
+        """What others let this space see and it has accepted, by space and namespace."""
+
+    async def offered_to(self, space: str) -> Sequence[Grant]:
+        """What others offer this space and it has not accepted, by space and namespace."""
 
 
 class Keyring(Protocol):

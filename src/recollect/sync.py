@@ -212,25 +212,29 @@ class Space:
         return self._run(self._space.neighbors(id, depth=depth, limit=limit))
 
     def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
-        """Let another space see a namespace of this one, or with `write` change it, too, until it is revoked."""
+        """Offer another space to see a namespace of this one, or with `write` to change it, too: it does from when it
+        accepts until either side ends it. Granting again changes the access.
+        """
         return self._run(self._space.grant(namespace, to, access))
 
     def revoke(self, namespace: str, from_: str) -> bool:
         """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
         return self._run(self._space.revoke(namespace, from_))
 
+    def accept(self, space: str, namespace: str) -> bool:
+        """See what another space offers to this one: from now on recalls look there. Whether there is such an offer."""
+        return self._run(self._space.accept(space, namespace))
+
     def refuse(self, space: str, namespace: str) -> bool:
-        """End a grant to this space, until it is made again: the next recall no longer looks there. Whether there was
-        one.
-        """
+        """End a grant or an offer to this space: the next recall no longer looks there. Whether there was one."""
         return self._run(self._space.refuse(space, namespace))
 
     def grants(self) -> builtins.list[Grant]:
-        """What this space lets others see, and what others let it see."""
+        """What this space lets others see, and what others let it see; offers too, which are not `accepted`."""
         return self._run(self._space.grants())
 
     def shared(self, space: str, namespace: str) -> Shared:
-        """A namespace that another space has granted to this one."""
+        """A namespace that another space has granted to this one, and this one has accepted."""
         return Shared(self._space.shared(space, namespace), self._portal)
 
     def stats(self) -> SpaceStats:

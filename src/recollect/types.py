@@ -95,12 +95,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A namespace of a space that another one may see, or also change."""
+    """A namespace of a space that another one may see, or also change; an offer until that one has accepted it."""
 
     space: str
     namespace: str
     to: str
     access: Access = "read"
+    accepted: bool = False
 
 
 class Migration(NamedTuple):

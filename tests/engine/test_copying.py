@@ -78,6 +78,7 @@ async def fill(store: Store) -> None:
     await store.supersede("here", "waits", "fails", now=NOW)
     await store.add("日本", [record(f"{n}", space="日本", tags=(f"t{n}", "t")) for n in range(5)])
     await store.grant("here", "notes", "日本", "write")
+    await store.accept("here", "notes", "日本")
     await store.grant("here", "notes", "not here yet", "read")
     await store.count_usage("here", [Bucket(FIRST, ONE), Bucket(FIRST + HOUR, Usage(recalls=1))])
 
@@ -91,7 +92,12 @@ async def contents(store: Store) -> dict[str, Any]:
         vectors = {id: vector.tolist() for id, vector in (await store.vectors(space, ids)).items()}
         links = sorted([edge async for edge in store.edges(space)], key=str)
         around = await store.beside(space, ids, 5)
-        beside = (await store.granted_by(space), await store.granted_to(space), await store.usage(space, EVER))
+        beside = (
+            await store.granted_by(space),
+            await store.granted_to(space),
+            await store.offered_to(space),
+            await store.usage(space, EVER),
+        )
         shown[space] = (
             memories,
             await store.marks(space, ids),
@@ -216,9 +222,10 @@ async def test_what_differs_is_named_and_left_alone(files: tuple[MakeStore, Make
     [
         (lambda store: store.grant("here", "notes", "日本", "read"), "grants"),
         (lambda store: store.grant("here", "letters", "日本", "read"), "grants"),
+        (lambda store: store.accept("here", "notes", "not here yet"), "grants"),
         (lambda store: store.count_usage("here", [Bucket(FIRST, Usage(failed=1))]), "usage"),
     ],
-    ids=["access", "another grant", "count"],
+    ids=["access", "another grant", "accepted", "count"],
 )
 async def test_what_differs_beside_the_memories_is_named(
     files: tuple[MakeStore, MakeStore], change: Any, named: str

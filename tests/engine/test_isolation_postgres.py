@@ -190,6 +190,7 @@ CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
     "grant": (lambda there: there.grant("default", to="friend"), Grant("there", "default", "friend")),
     "grants": (lambda there: there.grants(), [Grant("there", "default", "friend")]),
     "revoke": (lambda there: there.revoke("default", from_="here"), False),
+    "accept": (lambda there: there.accept("here", "default"), False),
     "refuse": (lambda there: there.refuse("here", "default"), False),
     "shared": (lambda there: not_allowed(there.shared("here", "default").get("a")), "not allowed"),
     "remember": (remembered, (True, 0, [], 1)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,6 +25,7 @@ from recollect import (
 )
 from recollect.engine.sharing import OWNERS, Sharing
 from recollect.settings import Settings
+from recollect.types import Access
 
 LEGS = ("vector", "keyword", "graph")
 NOTES = ("team", "notes")
@@ -63,6 +65,13 @@ async def team(opened: AsyncRecollect) -> AsyncSpace:
     return team
 
 
+async def share(owner: AsyncSpace, to: AsyncSpace, namespace: str = "notes", access: Access = "read") -> Grant:
+    """Grant a namespace, and accept it on the other side."""
+    granted = await owner.grant(namespace, to=to.name, access=access)
+    assert await to.accept(owner.name, namespace)
+    return replace(granted, accepted=True)
+
+
 def only(leg: str) -> dict[str, float]:
     """The weights by which one leg alone answers."""
     return {name: float(name == leg) for name in LEGS}
@@ -89,7 +98,7 @@ async def test_each_leg_sees_what_is_granted_and_nothing_else(work: AsyncSpace, 
     await work.settle()
     own = {("work", "mine"), ("work", "mine too")}
     assert await asked(work, weights=only(leg)) == own
-    await team.grant("notes", to="work")
+    await share(team, work)
     assert await asked(work, weights=only(leg)) == own | {("team", "notes-1"), ("team", "notes-2")}
     assert {space for space, _ in await asked(team, weights=only(leg))} == {"team"}
     await team.revoke("notes", from_="work")
@@ -111,7 +120,7 @@ async def test_external_indexes_keep_to_the_grant(tmp_path: Path, falkordb_url: 
                 await team.remember(f"the {name} umbrella {number}", id=f"{name}-{number}", namespace=name)
             await team.link(f"{name}-1", f"{name}-2")
         await team.settle()
-        await team.grant("notes", to="work")
+        await share(team, work)
         async with asyncio.timeout(30):
             while any(lag.waiting for lag in (await recollect.lag()).values()):
                 await recollect.sync()
@@ -122,13 +131,13 @@ async def test_external_indexes_keep_to_the_grant(tmp_path: Path, falkordb_url: 
 async def test_a_space_without_memories_sees_what_is_granted(work: AsyncSpace, team: AsyncSpace) -> None:
     """An empty space has an empty answer; a reader needs no memory of its own."""
     assert await asked(work) == set()
-    await team.grant("notes", to="work")
+    await share(team, work)
     assert await asked(work) == {("team", "notes-1"), ("team", "notes-2")}
 
 
 async def test_what_is_named_is_searched_and_nothing_else(work: AsyncSpace, team: AsyncSpace) -> None:
     """Own namespaces and shared ones can be named; no other is searched then. None of the others': an empty list."""
-    await team.grant("notes", to="work")
+    await share(team, work)
     await work.remember("an umbrella of my own", id="mine")
     await work.remember("an umbrella elsewhere", id="elsewhere", namespace="elsewhere")
     notes = {("team", "notes-1"), ("team", "notes-2")}
@@ -145,7 +154,7 @@ async def test_every_recipe_keeps_to_the_grant(opened: AsyncRecollect, work: Asy
     for kind in ("fact", "message", "identity", "knowledge"):
         await team.remember(f"the {kind} umbrella", kind=kind, namespace="notes")
         await team.remember(f"the secret {kind} umbrella", kind=kind, namespace="secret")
-    await team.grant("notes", to="work")
+    await share(team, work)
     for named in (None, [NOTES]):
         answer = await work.recall("umbrella", recipe=recipe, shared=named)
         assert {hit.memory.namespace for hit in answer} == {"notes"}
@@ -154,7 +163,7 @@ async def test_every_recipe_keeps_to_the_grant(opened: AsyncRecollect, work: Asy
 async def test_equal_ids_of_two_spaces_are_kept_apart(work: AsyncSpace, team: AsyncSpace) -> None:
     """Both are found, each with its own text and reasons, and hits are counted for one's own alone."""
     await work.remember("my own umbrella", id="notes-1")
-    await team.grant("notes", to="work")
+    await share(team, work)
     answer = await work.recall("umbrella", diversity={"method": "mmr"}, limit=2)
     assert len(answer) == 2
     texts = {(hit.memory.space, hit.memory.text) for hit in await work.recall("umbrella")}
@@ -168,7 +177,7 @@ async def test_links_are_not_followed_through_what_is_not_granted(work: AsyncSpa
     """A memory that is two steps away, with a hidden one between, is not reached."""
     await team.remember("far away", id="far", namespace="notes")
     await team.link("secret-1", "far", "leads to")
-    await team.grant("notes", to="work")
+    await share(team, work)
     notes = work.shared(*NOTES)
     lanes = {"graph": {"depth": 3, "seeds": 1}}
     reached = await notes.recall("the notes umbrella 2", weights=only("graph"), lanes=lanes)
@@ -185,14 +194,14 @@ async def test_a_window_stays_in_the_namespace(work: AsyncSpace, opened: AsyncRe
     for turn in ("before the umbrella came", "the umbrella", "after that it rained"):
         await team.remember(turn, thread="t", namespace="notes")
         await team.remember(f"secretly {turn}", thread="t", namespace="secret")
-    await team.grant("notes", to="work")
+    await share(team, work)
     hit = next(hit for hit in await work.recall("the umbrella", window=1) if hit.memory.text == "the umbrella")
     assert [memory.text for memory in (*hit.before, *hit.after)] == ["before the umbrella came", "after that it rained"]
 
 
 async def test_a_reader_reads_and_does_not_write(work: AsyncSpace, team: AsyncSpace) -> None:
     """With `read`, what changes something is refused, and nothing is changed."""
-    await team.grant("notes", to="work")
+    await share(team, work)
     notes = work.shared(*NOTES)
     assert (await notes.get("notes-1")).space == "team"
     assert [memory.id for memory in (await notes.list()).memories] == ["notes-1", "notes-2"]
@@ -218,7 +227,7 @@ async def texts(space: AsyncSpace) -> dict[str, str]:
 
 async def test_a_writer_writes_in_the_namespace(work: AsyncSpace, team: AsyncSpace) -> None:
     """With `write` every verb works there, in the space of the owner, who sees it."""
-    await team.grant("notes", to="work", access="write")
+    await share(team, work, access="write")
     notes = work.shared(*NOTES)
     added = (await notes.remember("a kite", tags=["toys"])).memory
     assert (added.space, added.namespace) == NOTES
@@ -235,7 +244,7 @@ async def test_a_writer_writes_in_the_namespace(work: AsyncSpace, team: AsyncSpa
 
 async def test_a_writer_does_not_reach_beyond_the_namespace(work: AsyncSpace, team: AsyncSpace) -> None:
     """Ids of other namespaces are not there for it, as if they did not exist; nothing is moved out, no id taken."""
-    await team.grant("notes", to="work", access="write")
+    await share(team, work, access="write")
     notes = work.shared(*NOTES)
     before = await texts(team)
     for beyond in (
@@ -265,7 +274,8 @@ async def test_a_writer_does_not_reach_beyond_the_namespace(work: AsyncSpace, te
 async def test_without_a_grant_nothing_tells_what_is_there(work: AsyncSpace, team: AsyncSpace) -> None:
     """A namespace that exists and one that does not are refused in the same words."""
     for name in ("notes", "nothing"):
-        refusal = f"space 'work' may not see namespace '{name}' of space 'team': only that space can grant it"
+        refusal = f"space 'work' may not see namespace '{name}' of space 'team': that space can grant it, and this one "
+        refusal += "then accepts it"
         for refused in (
             work.recall("umbrella", shared=[("team", name)]),
             work.shared("team", name).get("notes-1"),
@@ -279,10 +289,10 @@ async def test_without_a_grant_nothing_tells_what_is_there(work: AsyncSpace, tea
 
 async def test_a_revoked_handle_is_of_no_use(work: AsyncSpace, team: AsyncSpace) -> None:
     """A grant is looked at with every call, and granting again with less takes the rest away."""
-    await team.grant("notes", to="work", access="write")
+    await share(team, work, access="write")
     notes = work.shared(*NOTES)
     await notes.remember("a kite")
-    await team.grant("notes", to="work", access="read")
+    await share(team, work, access="read")
     with pytest.raises(NotAllowed):
         await notes.remember("another kite")
     assert await team.revoke("notes", from_="work")
@@ -293,8 +303,8 @@ async def test_a_revoked_handle_is_of_no_use(work: AsyncSpace, team: AsyncSpace)
 
 async def test_whoever_was_granted_something_can_end_it(work: AsyncSpace, team: AsyncSpace) -> None:
     """It is out of sight as if it had been revoked, for this space alone; until it is granted again."""
-    for space in ("work", "guest"):
-        await team.grant("notes", to=space, access="write")
+    await team.grant("notes", to="guest", access="write")
+    await share(team, work, access="write")
     assert len(await work.recall("umbrella")) == 2
     assert await work.refuse(*NOTES)
     assert len(await work.recall("umbrella")) == 0
@@ -302,15 +312,63 @@ async def test_whoever_was_granted_something_can_end_it(work: AsyncSpace, team: 
         await work.shared(*NOTES).list()
     assert await team.grants() == [Grant("team", "notes", "guest", "write")]
     assert not await work.refuse(*NOTES)
-    await team.grant("notes", to="work")
+    await share(team, work)
     assert len(await work.recall("umbrella")) == 2
     with pytest.raises(InvalidRequest, match="namespace is empty"):
         await work.refuse("team", "")
 
 
+async def test_an_offer_reaches_nothing_until_it_is_accepted(work: AsyncSpace, team: AsyncSpace) -> None:
+    """Text that another space plants is in no answer, list or handle of a space that has not accepted it; from when it
+    has, it is; and both sides see which of the two it is.
+    """
+    await work.remember("an umbrella of my own", id="mine")
+    for access in ("read", "write"):
+        offer = await team.grant("notes", to="work", access=access)
+        assert offer == Grant("team", "notes", "work", access, accepted=False)
+        assert await team.grants() == await work.grants() == [offer]
+        assert await asked(work) == {("work", "mine")}
+        for refused in (work.recall("umbrella", shared=[NOTES]), work.shared(*NOTES).list(),
+                        work.shared(*NOTES).get("notes-1"), work.shared(*NOTES).remember("a kite")):  # fmt: skip
+            with pytest.raises(NotAllowed):
+                await refused
+    assert await work.accept(*NOTES)
+    assert await team.grants() == await work.grants() == [Grant("team", "notes", "work", "write", accepted=True)]
+    assert await asked(work) == {("work", "mine"), ("team", "notes-1"), ("team", "notes-2")}
+
+
+async def test_only_what_was_offered_is_accepted(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:
+    """Accepting what nobody offered gives nothing, nor does accepting what was offered to another, or taken back."""
+    await team.grant("notes", to="guest")
+    assert not await work.accept(*NOTES)
+    assert not await team.accept(*NOTES)
+    await team.grant("notes", to="work")
+    await team.revoke("notes", from_="work")
+    assert not await work.accept(*NOTES)
+    assert await opened.space("guest").grants() == [Grant("team", "notes", "guest")]
+    assert await asked(work) == await asked(opened.space("guest")) == set()
+    for wrong in (("", "notes"), ("team", ""), ("team", 7)):
+        with pytest.raises(InvalidRequest):
+            await work.accept(*wrong)  # type: ignore[arg-type]
+
+
+async def test_an_accepted_grant_changes_its_access_without_asking_again(work: AsyncSpace, team: AsyncSpace) -> None:
+    """More or fewer rights over the other's data put nothing else into one's own answers. Once refused it is an offer
+    again.
+    """
+    await share(team, work)
+    assert (await team.grant("notes", to="work", access="write")).accepted
+    await work.shared(*NOTES).remember("a kite")
+    assert (await team.grant("notes", to="work", access="read")).accepted
+    assert len(await work.shared(*NOTES).recall("umbrella")) > 0
+    await work.refuse(*NOTES)
+    assert not (await team.grant("notes", to="work", access="write")).accepted
+    assert await asked(work) == set()
+
+
 async def test_another_client_revokes(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:
     """Nothing of a grant is remembered in the process: what another one takes back is out of reach at once."""
-    await team.grant("notes", to="work")
+    await share(team, work)
     async with AsyncRecollect(opened.url, embedder="hashing") as other:
         assert len(await other.space("work").recall("umbrella")) == 2
         await team.revoke("notes", from_="work")
@@ -333,7 +391,7 @@ async def test_who_is_shared_nothing_with_is_not_looked_up_each_time(
     for _ in range(3):
         assert await asked(work) == set()
     assert len(looked_up) == 1
-    await team.grant("notes", to="work")
+    await share(team, work)
     for _ in range(3):
         assert len(await asked(work)) == 2
     assert len(looked_up) == 4
@@ -341,9 +399,9 @@ async def test_who_is_shared_nothing_with_is_not_looked_up_each_time(
 
 async def test_grants_are_not_passed_on(opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace) -> None:
     """What a space was granted it cannot grant: `notes` of `work` is another namespace, and stays so."""
-    await team.grant("notes", to="work", access="write")
-    await work.grant("notes", to="friend", access="write")
+    await share(team, work, access="write")
     friend = opened.space("friend")
+    await share(work, friend, access="write")
     assert await asked(friend) == set()
     with pytest.raises(NotAllowed):
         await friend.shared(*NOTES).list()
@@ -352,10 +410,10 @@ async def test_grants_are_not_passed_on(opened: AsyncRecollect, work: AsyncSpace
 
 
 async def test_grants_are_listed_for_both(work: AsyncSpace, team: AsyncSpace) -> None:
-    """First what a space grants, then what it is granted."""
-    granted = await team.grant("notes", to="work", access="write")
+    """First what a space grants, then what it is granted, then what it is offered."""
+    granted = await share(team, work, access="write")
     back = await work.grant("default", to="team")
-    assert granted == Grant("team", "notes", "work", "write")
+    assert granted == Grant("team", "notes", "work", "write", accepted=True)
     assert await team.grants() == [granted, back]
     assert await work.grants() == [back, granted]
 
@@ -380,14 +438,38 @@ async def test_requests_that_make_no_sense(work: AsyncSpace, team: AsyncSpace) -
 
 
 async def test_how_many_may_share_with_one(opened: AsyncRecollect, work: AsyncSpace) -> None:
-    """Each is a search more for its recalls, so there is an end; who shares already may share more."""
+    """Each is a search more for its recalls, so there is an end to what it accepts. Offers use up nothing of it; who
+    shares already may share more, and whoever refuses one has room for another.
+    """
     for number in range(OWNERS):
-        await opened.space(f"owner {number}").grant("notes", to="work")
+        await opened.space(f"stranger {number}").grant("notes", to="work")
+    for number in range(OWNERS):
+        await share(opened.space(f"owner {number}"), work)
     with pytest.raises(InvalidRequest, match="16 spaces share with space 'work' already"):
-        await opened.space("one more").grant("notes", to="work")
-    await opened.space("owner 0").grant("letters", to="work")
-    assert len(await work.grants()) == OWNERS + 1
+        await work.accept("stranger 0", "notes")
+    await share(opened.space("owner 0"), work, "letters")
     assert await asked(work) == set()
+    assert await work.refuse("owner 1", "notes")
+    assert await work.accept("stranger 0", "notes")
+
+
+async def test_how_many_offers_a_space_may_have_out(
+    opened: AsyncRecollect, work: AsyncSpace, team: AsyncSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is bounded for the space that makes them: another space offers as before, and what was accepted or taken back
+    does not count.
+    """
+    monkeypatch.setattr("recollect.engine.sharing.OFFERS", 3)
+    for number in range(3):
+        await team.grant(f"n{number}", to="work")
+    with pytest.raises(InvalidRequest, match="3 offers of space 'team' were not accepted yet: revoke some"):
+        await team.grant("n3", to="work")
+    await team.grant("n0", to="work", access="write")
+    await opened.space("another").grant("notes", to="work")
+    assert await work.accept("team", "n0")
+    await team.grant("n3", to="work")
+    assert await work.refuse("team", "n1")
+    await team.grant("n4", to="work")
 
 
 def test_the_synchronous_handle_is_the_same(url: str) -> None:
@@ -395,6 +477,7 @@ def test_the_synchronous_handle_is_the_same(url: str) -> None:
     with Recollect(url, embedder="hashing") as recollect:
         team, work = recollect.space("team"), recollect.space("work")
         team.grant("notes", to="work", access="write")
+        assert work.accept("team", "notes")
         notes = work.shared("team", "notes")
         kite = notes.remember("a kite").memory
         red = notes.supersede(kite.id, "a red kite")

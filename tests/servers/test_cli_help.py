@@ -30,6 +30,7 @@ def test_the_commands_are_those_of_the_design() -> None:
             "mcp",
             "grant",
             "revoke",
+            "accept",
             "refuse",
             "grants",
             "score",

@@ -27,6 +27,7 @@ BODIES: dict[str, Any] = {
     "POST /v1/spaces/{space}/recall": {"query": "hello"},
     "POST /v1/spaces/{space}/links": {"source": "a", "target": "b"},
     "POST /v1/spaces/{space}/grants": {"namespace": "default", "to": "theirs"},
+    "POST /v1/spaces/{space}/grants/received": {"owner": "theirs", "namespace": "default"},
     "POST /v1/tokens": {"spaces": ["ours"]},
 }
 QUERIES = {

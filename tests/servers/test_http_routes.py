@@ -195,15 +195,19 @@ def test_stats_usage_and_score(here: httpx.Client) -> None:
 
 
 def test_grants(server: Served) -> None:
-    """A namespace is shared, seen, and shared no longer."""
+    """A namespace is offered, accepted, seen, and shared no longer."""
     client = server.client()
     client.post("/v1/spaces/owner/memories", json={"text": "The handbook says hello", "namespace": "handbook"})
     made = client.post("/v1/spaces/owner/grants", json={"namespace": "handbook", "to": "reader"}).json()
-    assert made == {"space": "owner", "namespace": "handbook", "to": "reader", "access": "read"}
+    assert made == {"space": "owner", "namespace": "handbook", "to": "reader", "access": "read", "accepted": False}
     assert client.get("/v1/spaces/reader/grants").json() == [made]
+    received = {"owner": "owner", "namespace": "handbook"}
+    assert client.post("/v1/spaces/reader/recall", json={"query": "handbook"}).json()["hits"] == []
+    assert client.post("/v1/spaces/owner/grants/received", json=received).json() == {"accepted": False}
+    assert client.post("/v1/spaces/reader/grants/received", json=received).json() == {"accepted": True}
+    assert client.get("/v1/spaces/reader/grants").json() == [{**made, "accepted": True}]
     asked = {"query": "handbook", "shared": [["owner", "handbook"]]}
     assert len(client.post("/v1/spaces/reader/recall", json=asked).json()["hits"]) == 1
-    received = {"owner": "owner", "namespace": "handbook"}
     assert client.delete("/v1/spaces/reader/grants/received", params=received).json() == {"revoked": True}
     assert client.get("/v1/spaces/reader/grants").json() == []
     client.post("/v1/spaces/owner/grants", json={"namespace": "handbook", "to": "reader"})

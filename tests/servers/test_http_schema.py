@@ -73,7 +73,17 @@ def test_every_operation_says_how_it_fails(document: dict[str, Any]) -> None:
 def test_bodies_have_examples(document: dict[str, Any]) -> None:
     """Whoever reads a request's schema finds one that works."""
     schemas = document["components"]["schemas"]
-    for name in ("NewMemory", "Changes", "Supersession", "Question", "Link", "NewGrant", "NewToken", "Problem"):
+    for name in (
+        "NewMemory",
+        "Changes",
+        "Supersession",
+        "Question",
+        "Link",
+        "NewGrant",
+        "Acceptance",
+        "NewToken",
+        "Problem",
+    ):
         assert schemas[name]["examples"], name
 
 

@@ -99,6 +99,19 @@ async def test_recalling_says_what_and_why_in_few_words(agent: str, work: AsyncS
     assert set(full) == set(answer)
 
 
+async def test_a_hit_of_another_space_says_whose_it_is(agent: str, client: AsyncRecollect, work: AsyncSpace) -> None:
+    """In the document and in the text; a hit of one's own says nothing of that."""
+    await client.space("team").remember("The umbrella is in locker 7", namespace="notes")
+    await work.remember("My umbrella is red")
+    await client.space("team").grant("notes", to="work")
+    await work.accept("team", "notes")
+    async with over_http(agent) as mcp:
+        answer = await mcp.call_tool("memory_recall", {"query": "umbrella"})
+    owners = {hit["snippet"]: hit.get("shared_by") for hit in answer.structured_content["hits"]}
+    assert owners == {"The umbrella is in locker 7": "team", "My umbrella is red": None}
+    assert text_of(answer).count("shared by space team") == 1
+
+
 async def test_recalling_is_narrowed_as_in_the_library(agent: str, work: AsyncSpace) -> None:
     """Filters, limit, window and recipe reach the library."""
     for place, text in enumerate(("apples are red", "pears are green", "plums are blue")):

@@ -15,7 +15,7 @@ import pytest
 from recollect.errors import BackendError
 from recollect.settings import PostgresSettings
 from recollect.stores.named_sql import load, newest, read
-from recollect.stores.postgres import migrations
+from recollect.stores.postgres import grants, migrations
 from recollect.stores.postgres.connections import Connections
 
 BASELINES = Path(__file__).parent / "postgres_schemas"
@@ -80,6 +80,22 @@ async def test_every_shipped_version_migrates_to_the_schema(pg_database: str) ->
         assert await shape(old) == await shape(fresh)
         await old.close()
     await fresh.close()
+
+
+async def test_grants_that_were_in_use_stay_so(pg_database: str) -> None:
+    """What an earlier version granted counts as accepted, under row security too; what is granted from now on is an
+    offer.
+    """
+    db = await database(pg_database, "old", (BASELINES / "001.sql").read_text(), {})
+    await db.execute("INSERT INTO spaces (name) VALUES ('team')")
+    await db.execute("INSERT INTO grants (space, namespace, grantee, access) VALUES (1, 'notes', 'work', 'read')")
+    await db.execute("ALTER TABLE grants ENABLE ROW LEVEL SECURITY; ALTER TABLE grants FORCE ROW LEVEL SECURITY")
+    await migrations.bring(db, 1, read(MODULE, "schema.sql"), dict(migrations.shipped()))
+    await db.execute("ALTER TABLE grants NO FORCE ROW LEVEL SECURITY")
+    await grants.grant(db, 1, "letters", "work", "read")
+    found = [(one.namespace, one.accepted) for one in await grants.granted_by(db, 1)]
+    assert found == [("letters", False), ("notes", True)]
+    await db.close()
 
 
 async def test_a_migrated_database_equals_a_fresh_one(pg_database: str) -> None:

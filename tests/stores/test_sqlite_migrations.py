@@ -9,7 +9,7 @@ import pytest
 
 from recollect.errors import SchemaOutdated
 from recollect.stores.named_sql import load, newest, read
-from recollect.stores.sqlite import migrations, words
+from recollect.stores.sqlite import grants, migrations, words
 from recollect.stores.sqlite.postings import LENGTH_BITS
 from tests.stores.test_sqlite_words import Index
 
@@ -52,6 +52,19 @@ def test_every_shipped_version_migrates_to_the_schema() -> None:
         old.pragma("user_version", version)
         migrations.migrate(old, PATH, read("recollect.stores.sqlite.store", "schema.sql"), shipped)
         assert shape(old) == fresh
+
+
+def test_grants_that_were_in_use_stay_so() -> None:
+    """What an earlier version granted counts as accepted; what is granted from now on is an offer."""
+    db = apsw.Connection(":memory:")
+    db.execute((BASELINES / "002.sql").read_text())
+    words.register(db)
+    db.execute("INSERT INTO spaces (name) VALUES ('team')")
+    db.execute("INSERT INTO grants (space, namespace, grantee, access) VALUES (1, 'notes', 'work', 'read')")
+    db.pragma("user_version", 2)
+    migrations.migrate(db, PATH, "", dict(migrations.shipped()))
+    grants.grant(db, 1, "letters", "work", "read")
+    assert [(one.namespace, one.accepted) for one in grants.granted_by(db, 1)] == [("letters", False), ("notes", True)]
 
 
 def test_words_are_found_after_their_keys_were_changed() -> None:

@@ -65,6 +65,8 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "set_qualities": (lambda store: store.set_qualities(THERE, dict.fromkeys(IDS, 0.25)), 0),
     "granted_by": (lambda store: store.granted_by(THERE), []),
     "granted_to": (lambda store: store.granted_to(THERE), []),
+    "offered_to": (lambda store: store.offered_to(THERE), []),
+    "accept": (lambda store: store.accept(THERE, "notes", "reader"), False),
     "revoke": (lambda store: store.revoke(THERE, "notes", "reader"), False),
     "grant": (lambda store: store.grant(THERE, "notes", "reader", "write"), None),
     "reply": (lambda store: store.reply(THERE, "key", 500, b"stolen", expires=NOW + YEAR), None),

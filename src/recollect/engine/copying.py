@@ -215,6 +215,8 @@ async def _fill_beside(source: Store, target: Store, space: str) -> None:
     for grant in here.grants:
         if (grant.namespace, grant.to) not in granted:
             await target.grant(space, grant.namespace, grant.to, grant.access)
+            if grant.accepted:
+                await target.accept(space, grant.namespace, grant.to)
     counted = {hour.start for hour in there.usage}
     await target.count_usage(space, [hour for hour in here.usage if hour.start not in counted])
 

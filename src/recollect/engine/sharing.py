@@ -1,4 +1,6 @@
-"""Who may see what of whose: grants of a namespace to another space, made by its owner alone, ended by either."""
+"""Who may see what of whose: a namespace is offered to another space by its owner, is seen from when that space accepts
+it, and either side ends it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ from recollect.ports import Grants
 from recollect.types import Access, Grant
 
 OWNERS = 16
-"""How many spaces may share something with one space: each of them is a search more for its recalls."""
+"""From how many spaces one space may accept something: each of them is a search more for its recalls."""
+
+OFFERS = 1000
+"""How many offers a space may have out that were not accepted yet. They count for the space that makes them, so that
+nobody uses up another's.
+"""
 
 ALONE_SECONDS = 1.0
 """How long it is remembered that nobody shares anything with a space, so that the many of which this is true do not ask
-with each recall. A grant that another process makes is seen after that; what is taken back is out of reach at once.
+with each recall. What another process accepts is seen after that; what is taken back is out of reach at once.
 """
 ALONE_SPACES = 10_000
 """Of how many spaces that is remembered."""
@@ -40,29 +47,50 @@ class Sharing:
         self._alone: dict[str, float] = {}
 
     async def grant(self, space: str, namespace: str, to: str, access: Access) -> Grant:
-        """Let another space see a namespace, or also change it."""
+        """Offer another space to see a namespace, or also to change it; or change the access of what was granted."""
         check_choice("access", access, get_args(Access))
-        grant = Grant(space, check_name("namespace", namespace), check_name("space", to), access)
+        check_name("namespace", namespace)
+        check_name("space", to)
         if to == space:
             raise InvalidRequest(f"space {space!r} sees its own namespaces already: grant them to another space")
-        others = {known.space for known in await self._grants.granted_to(to)} - {space}
-        if len(others) >= OWNERS:
-            raise InvalidRequest(f"{len(others)} spaces share with space {to!r} already, and no more than that may")
+        known = {(grant.namespace, grant.to): grant.accepted for grant in await self._grants.granted_by(space)}
+        waiting = sum(not accepted for accepted in known.values())
+        if (namespace, to) not in known and waiting >= OFFERS:
+            raise InvalidRequest(
+                f"{waiting:,} offers of space {space!r} were not accepted yet: revoke some of them first"
+            )
         await self._grants.grant(space, namespace, to, access)
-        self._alone.pop(to, None)
-        return grant
+        return Grant(space, namespace, to, access, known.get((namespace, to), False))
 
     async def revoke(self, space: str, namespace: str, to: str) -> bool:
-        """Take a grant back; whether there was one."""
+        """Take a grant or an offer back; whether there was one."""
         return await self._grants.revoke(space, check_name("namespace", namespace), check_name("space", to))
 
+    async def accept(self, space: str, owner: str, namespace: str) -> bool:
+        """See what another space offers to this one; whether there is such an offer."""
+        check_name("space", owner)
+        check_name("namespace", namespace)
+        others = {known.space for known in await self._grants.granted_to(space)} - {owner}
+        if len(others) >= OWNERS:
+            raise InvalidRequest(
+                f"{len(others)} spaces share with space {space!r} already, and no more than that may: refuse what one "
+                "of them shares first"
+            )
+        accepted = await self._grants.accept(owner, namespace, space)
+        self._alone.pop(space, None)
+        return accepted
+
     async def refuse(self, space: str, owner: str, namespace: str) -> bool:
-        """End a grant to this space; whether there was one. Nobody else's is in its reach."""
+        """End a grant or an offer to this space; whether there was one. Nobody else's is in its reach."""
         return await self._grants.revoke(check_name("space", owner), check_name("namespace", namespace), space)
 
     async def grants(self, space: str) -> list[Grant]:
-        """What a space lets others see, then what others let it see."""
-        return [*await self._grants.granted_by(space), *await self._grants.granted_to(space)]
+        """What a space lets others see or offers them; what others let it see; what they offer it."""
+        return [
+            *await self._grants.granted_by(space),
+            *await self._grants.granted_to(space),
+            *await self._grants.offered_to(space),
+        ]
 
     async def may(self, space: str, owner: str, namespace: str, wanted: Access) -> None:
         """Raises NotAllowed where a namespace of another space is not granted, whether there is one or not."""
@@ -116,5 +144,6 @@ def by_owner(named: Sequence[tuple[str, str]]) -> Visible:
 
 def _unseen(space: str, owner: str, namespace: str) -> NotAllowed:
     return NotAllowed(
-        f"space {space!r} may not see namespace {namespace!r} of space {owner!r}: only that space can grant it"
+        f"space {space!r} may not see namespace {namespace!r} of space {owner!r}: that space can grant it, and this "
+        "one then accepts it"
     )

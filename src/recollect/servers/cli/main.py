@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         records.forget,
     ),
     "Links": (linking.link, linking.unlink, linking.neighbors),
-    "Sharing": (sharing.grant, sharing.revoke, sharing.refuse, sharing.grants),
+    "Sharing": (sharing.grant, sharing.revoke, sharing.accept, sharing.refuse, sharing.grants),
     "The whole memory": (
         transfer.import_,
         transfer.export,

@@ -85,20 +85,21 @@ def style(part: Contribution, legs: Mapping[str, str]) -> str:
     return QUIET if part.lane == "quality" and part.lane not in legs else LEG_STYLES[legs.get(part.lane, "keyword")]
 
 
-def memory_line(memory: Memory) -> Text:
-    """What a memory is, in one quiet line: kind, tags, source, thread."""
-    parts = [memory.kind, *(f"#{tag}" for tag in memory.tags)]
+def memory_line(memory: Memory, space: str | None = None) -> Text:
+    """What a memory is, in one quiet line: whose it is where it is not of this space, kind, tags, source, thread."""
+    parts = [] if space in (None, memory.space) else [f"shared by {memory.space} / {memory.namespace}"]
+    parts += [memory.kind, *(f"#{tag}" for tag in memory.tags)]
     parts += [part for part in (memory.source, f"in {memory.thread}" if memory.thread else "") if part]
     if memory.superseded_by:
         parts.append(f"superseded by {memory.superseded_by}")
     return Text(one_line("  ".join(parts)), style=QUIET, overflow="ellipsis", no_wrap=True)
 
 
-def recall(answer: Recall, *, explain: bool = False) -> RenderableType:
-    """An answer: what is missing from it, its hits, where the expected memory went, and how the lanes fared."""
+def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -> RenderableType:
+    """An answer to a space: what is missing from it, its hits, where the expected memory went, how the lanes fared."""
     legs = {report.lane: report.leg for report in answer.lanes}
     parts: list[RenderableType] = list(degraded(answer))
-    parts += [hit_block(rank, hit, legs, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
+    parts += [hit_block(rank, hit, legs, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
     if not answer.hits:
         parts.append(Text("nothing found"))
     if answer.expected:
@@ -116,7 +117,9 @@ def degraded(answer: Recall) -> Iterable[Text]:
             yield Text(one_line(f"degraded: lane {report.lane} {report.status}: {report.reason}"), style=WARNING)
 
 
-def hit_block(rank: int, hit: Hit, legs: Mapping[str, str], *, explain: bool = False) -> RenderableType:
+def hit_block(
+    rank: int, hit: Hit, legs: Mapping[str, str], *, space: str | None = None, explain: bool = False
+) -> RenderableType:
     """Rank and score on the left; on the right the snippet between its neighbours, what it is, and why."""
     body: list[RenderableType] = [beside(memory) for memory in hit.before]
     if hit.memory.title:
@@ -124,7 +127,7 @@ def hit_block(rank: int, hit: Hit, legs: Mapping[str, str], *, explain: bool = F
     body.append(marked(hit.snippet))
     body += [beside(memory) for memory in hit.after]
     body.append(contribution_table(hit.why, legs) if explain else reason(hit.why, legs))
-    body += [memory_line(hit.memory), Text(visible(hit.memory.id), style=QUIET), Text()]
+    body += [memory_line(hit.memory, space), Text(visible(hit.memory.id), style=QUIET), Text()]
     return hit_grid([(Text(str(rank), style="bold"), Text(f"{hit.score:.4f}"), Group(*body))])
 
 

@@ -9,5 +9,6 @@ MAY = {"read": "may read", "write": "may read and write"}
 
 
 def granted(grant: Grant) -> str:
-    """Who may do what where."""
-    return one_line(f"{grant.to} {MAY[grant.access]} {grant.namespace} of {grant.space}")
+    """Who may do what where, or could."""
+    may = f"{grant.to} {MAY[grant.access]} {grant.namespace} of {grant.space}"
+    return one_line(may if grant.accepted else f"offered, not accepted yet: {may}")

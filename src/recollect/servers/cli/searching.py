@@ -73,7 +73,7 @@ def recall(
     where |= given(include_superseded=superseded, include_expired=expired)
     with open_store(store, embedder) as r:
         answer = r.space(space).recall(query, recipe=recipe, window=window, **how, **where)
-    show(answer, partial(render.recall, explain=explain), as_json=as_json)
+    show(answer, partial(render.recall, space=space, explain=explain), as_json=as_json)
 
 
 def recipes(as_json: opt.Json = False, store: opt.Store = None) -> None:  # noqa: ARG001 - every command takes --store

@@ -1,4 +1,4 @@
-"""Commands on what spaces let each other see: grant, revoke, refuse, grants."""
+"""Commands on what spaces let each other see: grant, revoke, accept, refuse, grants."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from recollect.servers.cli.output import show
 from recollect.types import Grant
 
 Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the space.")]
+TheirNamespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the other space.")]
 Other = Annotated[str, typer.Argument(metavar="SPACE", help="The other space.")]
 
 
@@ -26,7 +27,7 @@ def grant(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Let another space see a namespace of this one, or change it, until that is revoked."""
+    """Offer another space to see a namespace of this one, or to change it; it does once it accepts."""
     from recollect.servers.cli.render_sharing import granted
 
     with open_store(store, create=True) as r:
@@ -47,14 +48,34 @@ def revoke(
     _show_ended(revoked, Grant(space, namespace, from_), as_json=as_json)
 
 
+def accept(
+    namespace: TheirNamespace,
+    offered_by: Other,
+    space: opt.SpaceName = "default",
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Accept what another space offers to this one; recalls find it from now on."""
+    from recollect.servers.cli.render_sharing import granted
+
+    with open_store(store) as r:
+        here = r.space(space)
+        if not here.accept(offered_by, namespace):
+            raise _not_granted(Grant(offered_by, namespace, space))
+        accepted = next(
+            one for one in here.grants() if (one.space, one.namespace, one.to) == (offered_by, namespace, space)
+        )
+    show(accepted, granted, as_json=as_json)
+
+
 def refuse(
-    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the other space.")],
+    namespace: TheirNamespace,
     granted_by: Other,
     space: opt.SpaceName = "default",
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """End what another space has granted to this one; it is no longer searched."""
+    """End what another space has granted or offered to this one; it is no longer searched."""
     with open_store(store) as r:
         refused = r.space(space).refuse(granted_by, namespace)
     _show_ended(refused, Grant(granted_by, namespace, space), as_json=as_json)
@@ -66,13 +87,19 @@ def _show_ended(ended: bool, grant: Grant, *, as_json: bool) -> None:
 
     owner, namespace, other = grant.space, grant.namespace, grant.to
     if not ended:
-        raise NotFound(f"space {owner!r} has not granted namespace {namespace!r} to space {other!r}; see `grants`")
+        raise _not_granted(grant)
     document = {"space": owner, "namespace": namespace, "to": other}
     show(document, lambda _: one_line(f"{other} no longer sees {namespace} of {owner}"), as_json=as_json)
 
 
+def _not_granted(grant: Grant) -> NotFound:
+    return NotFound(
+        f"space {grant.space!r} has not granted namespace {grant.namespace!r} to space {grant.to!r}; see `grants`"
+    )
+
+
 def grants(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """List what a space lets others see, and what others let it see."""
+    """List what a space lets others see, what others let it see, and what is offered."""
     from recollect.servers.cli.render_sharing import granted
 
     with open_store(store) as r:

@@ -141,6 +141,11 @@ class Grant(Answer):
     namespace: str
     to: str
     access: Access
+    accepted: bool
+
+
+class Accepted(Answer):
+    accepted: bool
 
 
 class Revoked(Answer):

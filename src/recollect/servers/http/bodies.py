@@ -153,13 +153,22 @@ class Link(Body):
 
 
 class NewGrant(Body):
-    """A namespace that another space is to see, or also to change."""
+    """A namespace that another space is offered to see, or also to change."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"namespace": "handbook", "to": "sales"}]})
 
     namespace: str
     to: str
     access: Access = "read"
+
+
+class Acceptance(Body):
+    """What another space offers, and this one wants to see."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"owner": "team", "namespace": "handbook"}]})
+
+    owner: str
+    namespace: str
 
 
 class NewToken(Body):

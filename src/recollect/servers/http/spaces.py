@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from recollect.servers.http import answers
 from recollect.servers.http.access import Administering, Calling, Client, Reading
-from recollect.servers.http.bodies import NewGrant
+from recollect.servers.http.bodies import Acceptance, NewGrant
 from recollect.servers.http.openapi import ok
 from recollect.servers.http.rendering import answer
 
@@ -41,12 +41,15 @@ async def score(space: Administering) -> Response:
 
 @in_space.get("/grants", summary="What is shared", responses=ok(list[answers.Grant], "With others, and by them."))
 async def grants(space: Administering) -> Response:
+    """What is not `accepted` yet is an offer: nobody sees anything by it."""
     return answer(await space.grants())
 
 
-@in_space.post("/grants", summary="Share a namespace", responses=ok(answers.Grant, "The grant."))
+@in_space.post("/grants", summary="Offer a namespace", responses=ok(answers.Grant, "The grant, or the offer."))
 async def grant(space: Administering, body: NewGrant) -> Response:
-    """Let another space see a namespace of this one, or also change it, until that is revoked."""
+    """Let another space see a namespace of this one, or also change it, from when that space accepts until either side
+    ends it.
+    """
     return answer(await space.grant(body.namespace, body.to, body.access))
 
 
@@ -56,9 +59,17 @@ async def revoke(space: Administering, namespace: str, to: str) -> Response:
     return answer({"revoked": await space.revoke(namespace, to)})
 
 
+@in_space.post(
+    "/grants/received", summary="Accept an offer", responses=ok(answers.Accepted, "Whether there is such an offer.")
+)
+async def accept(space: Administering, body: Acceptance) -> Response:
+    """See what another space offers to this one; from now on recalls look there."""
+    return answer({"accepted": await space.accept(body.owner, body.namespace)})
+
+
 @in_space.delete("/grants/received", summary="See it no longer", responses=ok(answers.Revoked, "Whether one could."))
 async def refuse(space: Administering, owner: str, namespace: str) -> Response:
-    """End what another space shares with this one, until it is shared again."""
+    """End what another space shares with this one, or refuse its offer."""
     return answer({"revoked": await space.refuse(owner, namespace)})
 
 

@@ -29,11 +29,11 @@ def whole(value: object, name: str | None = None) -> Answer:
     return Answer(document, json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def recalled(recall: Recall) -> Answer:
-    """The hits of a recall, best first, and whether something was missing."""
+def recalled(recall: Recall, space: str) -> Answer:
+    """The hits of a recall in a space, best first, and whether something was missing."""
     legs = {report.lane: report.leg for report in recall.lanes}
     missing = [f"{report.lane}: {report.reason}" for report in recall.lanes if report.missing]
-    hits = [_hit(hit, legs) for hit in recall]
+    hits = [_hit(hit, legs, space) for hit in recall]
     document: dict[str, Any] = {"hits": hits, "degraded": recall.degraded}
     lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or ["No memory matches."]
     if recall.degraded:
@@ -118,10 +118,11 @@ def _short(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit, legs: Mapping[str, str]) -> dict[str, Any]:
+def _hit(hit: Hit, legs: Mapping[str, str], space: str) -> dict[str, Any]:
     sides = {"before": hit.before, "after": hit.after}
     return {
         **_short(hit.memory),
+        **({} if hit.memory.space == space else {"shared_by": hit.memory.space}),
         "snippet": _one_line(hit.snippet.text),
         "score": round(hit.score, DIGITS),
         "why": _phrase(hit.why, legs),
@@ -139,9 +140,10 @@ def _hit_lines(place: int, hit: Mapping[str, Any]) -> str:
     title = f"{_one_line(hit['title'])}: " if "title" in hit else ""
     tags = f", tags {', '.join(hit['tags'])}" if "tags" in hit else ""
     stale = f", superseded by {hit['superseded_by']}" if "superseded_by" in hit else ""
+    shared = f", shared by space {hit['shared_by']}" if "shared_by" in hit else ""
     lines = [
         f"{place}. {title}{hit['snippet']}",
-        f"   id {hit['id']}; score {hit['score']} ({hit['why']}); {hit['kind']}, {hit['when']}{tags}{stale}",
+        f"   id {hit['id']}; score {hit['score']} ({hit['why']}); {hit['kind']}, {hit['when']}{tags}{stale}{shared}",
     ]
     lines += [f"   before: {text}" for text in hit.get("before", ())]
     lines += [f"   after: {text}" for text in hit.get("after", ())]

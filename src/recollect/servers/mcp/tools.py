@@ -61,7 +61,7 @@ async def remember(space: AsyncSpace, text: str, full: bool = False, **fields: A
 
 async def recall(space: AsyncSpace, query: str, full: bool = False, **options: Any) -> Answer:
     result = await space.recall(query, **options)
-    return whole(result) if full else answers.recalled(result)
+    return whole(result) if full else answers.recalled(result, space.name)
 
 
 async def search(space: AsyncSpace, query: str, full: bool = False, **options: Any) -> Answer:

@@ -18,9 +18,13 @@ async def revoke(db: Database, space: int, namespace: str, to: str) -> bool:
     return (await db.execute(Q["revoke"], {"space": space, "namespace": namespace, "to": to})).rowcount > 0
 
 
+async def accept(db: Database, space: int, namespace: str, to: str) -> bool:
+    return (await db.execute(Q["accept"], {"space": space, "namespace": namespace, "to": to})).rowcount > 0
+
+
 async def granted_by(db: Database, space: int) -> list[Grant]:
     return [Grant(*found) for found in await rows_of(db, Q["granted_by"], space=space)]
 
 
-async def granted_to(db: Database, name: str) -> list[Grant]:
-    return [Grant(*found) for found in await rows_of(db, Q["granted_to"], to=name)]
+async def granted_to(db: Database, name: str, *, accepted: bool) -> list[Grant]:
+    return [Grant(*found) for found in await rows_of(db, Q["granted_to"], to=name, accepted=accepted)]

@@ -345,11 +345,17 @@ class PostgresStore:
     async def revoke(self, space: str, namespace: str, to: str) -> bool:
         return await self._write(space, lambda db, number: grants.revoke(db, number, namespace, to))
 
+    async def accept(self, space: str, namespace: str, to: str) -> bool:
+        return await self._write(space, lambda db, number: grants.accept(db, number, namespace, to))
+
     async def granted_by(self, space: str) -> Sequence[Grant]:
         return await self._read(space, lambda db, number: grants.granted_by(db, number))
 
     async def granted_to(self, space: str) -> Sequence[Grant]:
-        return await self._connections.read(lambda db: grants.granted_to(db, space))
+        return await self._connections.read(lambda db: grants.granted_to(db, space, accepted=True))
+
+    async def offered_to(self, space: str) -> Sequence[Grant]:
+        return await self._connections.read(lambda db: grants.granted_to(db, space, accepted=False))
 
     # Who may call a server, and what it has answered
 

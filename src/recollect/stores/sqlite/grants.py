@@ -19,9 +19,18 @@ def revoke(db: apsw.Connection, space: int, namespace: str, to: str) -> bool:
     return db.changes() > 0
 
 
+def accept(db: apsw.Connection, space: int, namespace: str, to: str) -> bool:
+    db.execute(Q["accept"], (space, namespace, to))
+    return db.changes() > 0
+
+
 def granted_by(db: apsw.Connection, space: int) -> list[Grant]:
-    return [Grant(*found) for found in db.execute(Q["granted_by"], (space,))]
+    return [_grant(*found) for found in db.execute(Q["granted_by"], (space,))]
 
 
-def granted_to(db: apsw.Connection, name: str) -> list[Grant]:
-    return [Grant(*found) for found in db.execute(Q["granted_to"], (name,))]
+def granted_to(db: apsw.Connection, name: str, *, accepted: bool) -> list[Grant]:
+    return [_grant(*found) for found in db.execute(Q["granted_to"], (name, accepted))]
+
+
+def _grant(space: str, namespace: str, to: str, access: Access, accepted: int) -> Grant:
+    return Grant(space, namespace, to, access, bool(accepted))

@@ -152,17 +152,18 @@ CREATE TABLE leg_usage (
     PRIMARY KEY (space, hour, leg)
 );
 
--- Which namespaces of a space another one may see, or also change. That one stands here by its name, for it may have no
--- memory yet.
+-- Which namespaces of a space another one may see, or also change: an offer until that one accepts it. It stands here by
+-- its name, because it may have no memory yet.
 CREATE TABLE grants (
     space     integer NOT NULL REFERENCES spaces (number),
     namespace text COLLATE "C" NOT NULL,
     grantee   text COLLATE "C" NOT NULL,
     access    text NOT NULL CHECK (access IN ('read', 'write')),
+    accepted  boolean NOT NULL DEFAULT false,
     PRIMARY KEY (space, namespace, grantee)
 );
 
-CREATE INDEX grants_by_grantee ON grants (grantee);
+CREATE INDEX grants_by_grantee ON grants (grantee, accepted);
 
 -- Under row security only the space itself can change its grants, as its other rows; but others look for theirs in it.
 CREATE POLICY read_by_others ON grants FOR SELECT USING (true);

@@ -169,17 +169,18 @@ CREATE TABLE leg_usage (
     PRIMARY KEY (space, hour, leg)
 ) STRICT, WITHOUT ROWID;
 
--- Which namespaces of a space another one may see, or also change. That one stands here by its name, for it may have no
--- memory yet.
+-- Which namespaces of a space another one may see, or also change: an offer until that one accepts it. It stands here by
+-- its name, because it may have no memory yet.
 CREATE TABLE grants (
     space     INTEGER NOT NULL REFERENCES spaces (number),
     namespace TEXT NOT NULL,
     grantee   TEXT NOT NULL,
     access    TEXT NOT NULL CHECK (access IN ('read', 'write')),
+    accepted  INTEGER NOT NULL DEFAULT 0 CHECK (accepted IN (0, 1)),
     PRIMARY KEY (space, namespace, grantee)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX grants_by_grantee ON grants (grantee);
+CREATE INDEX grants_by_grantee ON grants (grantee, accepted);
 
 -- The tokens that servers are called with, each with the SHA-256 of its secret. Not by space: they are the operators',
 -- and a token is looked up before it is known which spaces it is for.

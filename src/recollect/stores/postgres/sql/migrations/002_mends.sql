@@ -1,6 +1,11 @@
 -- Version 2.
 
--- Grants: an offer until the receiving space accepts it.
+-- Grants: an offer until the receiving space accepts it. Those that are in use stay in use: the rows that are there get
+-- the first default, and row security, which hides them from an UPDATE, does not hide them from that.
+ALTER TABLE grants ADD COLUMN accepted boolean NOT NULL DEFAULT true;
+ALTER TABLE grants ALTER COLUMN accepted SET DEFAULT false;
+DROP INDEX grants_by_grantee;
+CREATE INDEX grants_by_grantee ON grants (grantee, accepted);
 
 -- Hits and uses: what was returned, and what proved useful.
 
