@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     """Many embeddings: one row each."""
 
 Leg: TypeAlias = Literal["vector", "keyword", "graph"]
+PartKind: TypeAlias = Literal["vector", "keyword", "graph", "exact", "quality"]
+"""What gave a part of a score: the leg of a lane, or an adjustment made after fusion."""
 EmbeddingState: TypeAlias = Literal["ready", "pending", "failed"]
 Access: TypeAlias = Literal["read", "write"]
 Scope: TypeAlias = Literal["read", "write", "admin"]
@@ -26,6 +28,7 @@ LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
 Lost: TypeAlias = Literal[
     "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
 ]
+LEGS: tuple[Leg, ...] = get_args(Leg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,28 +251,41 @@ class Ranking:
     """
 
     lane: str
+    leg: Leg
     hits: tuple[Scored, ...] = ()
     background: Background | None = None
     exact: frozenset[str] = frozenset()
 
 
 class Contribution(NamedTuple):
-    """What one lane gave to one hit."""
+    """What one lane, or one adjustment, gave to one hit.
+
+    `kind` says what made it. `lane` is only a name: a recipe may call a lane "exact" or "quality".
+    """
 
     lane: str
     rank: int
     raw: float
     normalised: float
     contribution: float
+    kind: PartKind
 
     def __str__(self) -> str:
         return f"{self.lane} #{self.rank} ({self.raw:.3g}) {self.contribution:+.4f}"
 
 
 class Why(tuple[Contribution, ...]):
-    """Why a hit is where it is: one `Contribution` per lane that found it. Prints as a phrase."""
+    """Why a hit is where it is: one `Contribution` for each lane that found it and each adjustment of its score.
+    Prints as a phrase.
+    """
 
     __slots__ = ()
+
+    @property
+    def legs(self) -> frozenset[Leg]:
+        """The legs that found the hit."""
+        kinds = {part.kind for part in self}
+        return frozenset(leg for leg in LEGS if leg in kinds)
 
     def __str__(self) -> str:
         return ", ".join(str(part) for part in self)
@@ -278,12 +294,16 @@ class Why(tuple[Contribution, ...]):
 NO_REASON = Why()
 
 
+Part: TypeAlias = tuple[str, int, float, float, float, PartKind]
+"""The fields of a `Contribution`, as a plain tuple: fusion makes thousands of them for each answer."""
+
+
 class Fused(NamedTuple):
-    """One id after fusion, with its lanes' shares: each what `Contribution` holds."""
+    """One id after fusion, with its parts."""
 
     id: str
     score: float
-    parts: tuple[tuple[str, int, float, float, float], ...]
+    parts: tuple[Part, ...]
 
     @property
     def why(self) -> Why:

@@ -39,7 +39,7 @@ class FakeLeg:
             raise BackendUnavailable("the engine is away", backend="fake")
         if lane.name == "buggy":
             raise KeyError("surprise")
-        return Ranking(lane.name, () if lane.name == "empty" else (Scored("a", 1.0),))
+        return Ranking(lane.name, lane.leg, () if lane.name == "empty" else (Scored("a", 1.0),))
 
     async def heedless(self) -> None:
         """Goes on although it is cancelled, and fails when it is too late to matter."""

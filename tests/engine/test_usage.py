@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -15,14 +15,27 @@ from recollect.engine.quality import BATCH, HALF_LIFE
 from recollect.engine.usage import HitCounter, hour_of, leg_usage
 from recollect.recipes import RECIPES
 from recollect.stores.sqlite.store import SqliteStore
-from recollect.types import Bucket, Contribution, Hit, LaneReport, LegUsage, Memory, Recall, Snippet, Usage, Why
+from recollect.types import (
+    Bucket,
+    Contribution,
+    Hit,
+    LaneReport,
+    LegUsage,
+    Memory,
+    PartKind,
+    Recall,
+    Snippet,
+    Usage,
+    Why,
+)
 from tests.conftest import FlakyEmbedder
 
 BALANCED = RECIPES["balanced"]
+KINDS: dict[str, PartKind] = {kind: kind for kind in get_args(PartKind)}
 
 
 def hit(*lanes: str) -> Hit:
-    why = Why(Contribution(lane, 1, 1.0, 1.0, 1.0) for lane in lanes)
+    why = Why(Contribution(lane, 1, 1.0, 1.0, 1.0, KINDS[lane.split("-")[-1]]) for lane in lanes)
     return Hit(Memory("-".join(lanes), "work", "text"), 1.0, why, lambda: Snippet(""))
 
 

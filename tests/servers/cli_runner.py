@@ -17,9 +17,10 @@ from recollect.servers.cli.main import app
 
 @dataclass(frozen=True)
 class Cli:
-    """`recollect` with a store in a temporary folder and the hashing embedder."""
+    """`recollect` with a store in a temporary folder and the hashing embedder, or another one."""
 
     folder: Path
+    embedder: str = "hashing"
 
     @property
     def url(self) -> str:
@@ -29,7 +30,7 @@ class Cli:
     def environment(self) -> dict[str, str]:
         return {
             "RECOLLECT_URL": self.url,
-            "RECOLLECT_EMBEDDER": "hashing",
+            "RECOLLECT_EMBEDDER": self.embedder,
             "XDG_DATA_HOME": str(self.folder / "share"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
         }

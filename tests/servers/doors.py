@@ -18,8 +18,11 @@ from mcp import Client
 from recollect import AsyncRecollect, AsyncSpace, Recollect, RecollectError, Space
 from recollect.servers.documents import json_ready
 from tests.servers.cli_runner import Cli
-from tests.servers.mcp_clients import on_stdio, over_http
+from tests.servers.dashboard_reader import words_of
+from tests.servers.mcp_clients import on_stdio, over_http, text_of
 
+WHY = re.compile(r"; score \S+ \((.*)\);")
+"""The reasons of a hit, in what MCP says to a reader."""
 LISTENING = re.compile(rb"is served on (http://\S+)")
 
 
@@ -32,6 +35,13 @@ class Door(Protocol):
 
     async def do(self, verb: str, **said: Any) -> Any:
         """What a verb of the library answers, as JSON. Raises Refused."""
+
+
+class Page(Protocol):
+    """One space of a store as somebody reads it, with the defaults of the door."""
+
+    async def recall(self, query: str, **said: Any) -> str:
+        """The answer to a question, as text."""
 
 
 class Library:
@@ -59,17 +69,24 @@ class CommandLine:
         self._cli, self._space = cli, space
 
     async def do(self, verb: str, **said: Any) -> Any:
+        result = await asyncio.to_thread(self._cli, verb, *self._words(said), "--json")
+        if result.exit_code:
+            error = json.loads(result.stderr)["error"]
+            raise Refused(error["type"], error["message"])
+        return json.loads(result.stdout)
+
+    async def recall(self, query: str, **said: Any) -> str:
+        result = await asyncio.to_thread(self._cli, "recall", *self._words({"query": query, **said}))
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
+
+    def _words(self, said: dict[str, Any]) -> list[str]:
         words = [said.pop(name) for name in ("id", "old", "source", "target", "text", "query") if name in said]
         for tag in said.pop("tags", ()):
             words += ["--tag", tag]
         for name, value in said.items():
             words += [f"--{name.replace('_', '-')}", str(value)]
-        words += ["--space", self._space, "--json"]
-        result = await asyncio.to_thread(self._cli, verb, *words)
-        if result.exit_code:
-            error = json.loads(result.stderr)["error"]
-            raise Refused(error["type"], error["message"])
-        return json.loads(result.stdout)
+        return [*words, "--space", self._space]
 
 
 class Http:
@@ -120,16 +137,34 @@ class Mcp:
             raise Refused(document["error"]["type"], document["error"]["message"])
         return document["neighbors"] if verb == "neighbors" else document
 
+    async def recall(self, query: str, **said: Any) -> str:
+        answer = await self._client.call_tool("memory_recall", {"query": query, **said})
+        assert not answer.is_error, text_of(answer)
+        assert [hit["why"] for hit in answer.structured_content["hits"]] == WHY.findall(text_of(answer))
+        return text_of(answer)
+
+
+class Dashboard:
+    """The pages of `recollect serve`."""
+
+    def __init__(self, http: httpx.AsyncClient, space: str) -> None:
+        self._http, self._space = http, space
+
+    async def recall(self, query: str, **said: Any) -> str:
+        answer = await self._http.get("/", params={"q": query, "space": self._space, **said})
+        assert answer.status_code == 200, answer.text
+        return words_of(answer.text)
+
 
 @asynccontextmanager
 async def library(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
-    async with AsyncRecollect(cli.url, embedder="hashing") as client:
+    async with AsyncRecollect(cli.url, embedder=cli.embedder) as client:
         yield [Library(client.space(space)) for space in spaces]
 
 
 @asynccontextmanager
 async def waiting_library(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
-    with Recollect(cli.url, embedder="hashing") as opened:
+    with Recollect(cli.url, embedder=cli.embedder) as opened:
         yield [Library(opened.space(space)) for space in spaces]
 
 
@@ -142,6 +177,12 @@ async def command_line(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
 async def http(cli: Cli, *spaces: str) -> AsyncIterator[list[Door]]:
     async with serving(cli) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         yield [Http(client, space) for space in spaces]
+
+
+@asynccontextmanager
+async def dashboard(cli: Cli, *spaces: str) -> AsyncIterator[list[Page]]:
+    async with serving(cli) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        yield [Dashboard(client, space) for space in spaces]
 
 
 @asynccontextmanager

@@ -49,7 +49,9 @@ def memory(text: str = "The walrus paid", **fields: object) -> Memory:
 
 def an_answer(text: str, snippet: Snippet | None = None, **fields: object) -> Recall:
     lanes = (LaneReport("vector", "vector", "ok", ms=1.5, candidates=9), LaneReport("keyword", "keyword", "ok"))
-    why = Why((Contribution("vector", 2, 0.7, 0.8, 0.4), Contribution("keyword", 1, 7.5, 1.0, 0.5)))
+    why = Why(
+        (Contribution("vector", 2, 0.7, 0.8, 0.4, "vector"), Contribution("keyword", 1, 7.5, 1.0, 0.5, "keyword"))
+    )
     hit = Hit(memory(text), 0.9, why, lambda: snippet or Snippet(text), before=(memory(NASTY),))
     answer = Recall((hit,), degraded=False, lanes=lanes, took=3.2, query="q", recipe="balanced")
     return replace(answer, **fields)  # type: ignore[arg-type]
@@ -103,15 +105,15 @@ def test_matches_are_highlighted() -> None:
 
 def test_the_reason_is_a_phrase() -> None:
     """The lane that gave the most comes first."""
-    assert "keyword #1 +0.500  vector #2 +0.400" in drawn(render.recall(an_answer("x")))
+    assert "words #1 +0.500  meaning #2 +0.400" in drawn(render.recall(an_answer("x")))
 
 
 def test_the_lift_of_an_exact_match_is_a_reason() -> None:
     """What fusion adds beside the lanes is shown like a lane."""
     hit = an_answer("x").hits[0]
-    lifted = replace(hit, why=Why((*hit.why, Contribution("exact", 1, 7.5, 0.3, 0.3))))
+    lifted = replace(hit, why=Why((*hit.why, Contribution("exact", 1, 7.5, 0.3, 0.3, "exact"))))
     for explain in (False, True):
-        assert "exact" in drawn(render.recall(an_answer("x", hits=(lifted,)), explain=explain))
+        assert "exact match" in drawn(render.recall(an_answer("x", hits=(lifted,)), explain=explain))
 
 
 def test_a_degraded_answer_says_what_is_missing() -> None:

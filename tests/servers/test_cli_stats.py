@@ -89,7 +89,7 @@ def test_recall_can_weigh_by_quality(cli: Cli) -> None:
     cli("update", id, "--quality", "0.5")
     parts = cli.json("recall", "door", "--quality-weight", "0.5")["hits"][0]["why"]
     assert [part["normalised"] for part in parts if part["lane"] == "quality"] == [0.75]
-    assert "quality #1 -0." in cli("recall", "door", "--quality-weight", "0.5").stdout
+    assert "quality 0.50 -0." in cli("recall", "door", "--quality-weight", "0.5").stdout
 
 
 def test_the_chart_needs_no_colour() -> None:

@@ -70,7 +70,7 @@ async def test_hits_have_their_reasons(reader: Reader, work: AsyncSpace) -> None
     assert '<rect class="vector"' in html
     assert '<rect class="keyword"' in html
     words = await reader.read("/", q="door")
-    assert "Lane Rank Raw Normalised Contribution" in words
+    assert "From Rank Raw Normalised Contribution" in words
     assert "1 hit in" in words
     assert "keyword ok" in words
 

@@ -25,7 +25,6 @@ from recollect.types import (
 )
 
 NOW = datetime(2026, 5, 8, 12, 30, tzinfo=UTC)
-LEGS = {"vector": "vector", "words": "keyword"}
 
 
 def hour(ago: int, recalls: int, degraded: int = 0, failed: int = 0, vector: int = 0, ms: float = 0.0) -> Bucket:
@@ -82,9 +81,9 @@ def test_a_space_without_recalls_has_an_empty_chart() -> None:
 
 def test_a_bar_is_made_of_the_lanes_shares() -> None:
     """Side by side, in the tones of their legs; an exact match and what is no lane have tones of their own."""
-    why = [Contribution("words", 1, 9.0, 1.0, 3.0), Contribution("vector", 2, 0.5, 0.5, 1.0)]
-    why.append(Contribution("exact", 1, 9.0, 1.0, 1.0))
-    parts = charts.bar(why, LEGS, full=10.0)
+    why = [Contribution("words", 1, 9.0, 1.0, 3.0, "keyword"), Contribution("vector", 2, 0.5, 0.5, 1.0, "vector")]
+    why.append(Contribution("exact", 1, 9.0, 1.0, 1.0, "exact"))
+    parts = charts.bar(why, full=10.0)
     assert [(part.tone, part.x, part.width) for part in parts] == [
         ("keyword", 0.0, 300.0),
         ("vector", 300.0, 100.0),
@@ -94,23 +93,23 @@ def test_a_bar_is_made_of_the_lanes_shares() -> None:
 
 def test_what_is_taken_off_lies_over_the_end_of_the_bar() -> None:
     """A poor quality takes away from the score; a share of nothing is not drawn."""
-    why = [Contribution("quality", 1, 0.5, 0.5, -1.0), Contribution("vector", 1, 0.9, 1.0, 4.0)]
-    parts = charts.bar([*why, Contribution("words", 9, 0.1, 0.0, 0.0)], LEGS, full=4.0)
-    assert [(part.lane, part.x, part.width, part.taken) for part in parts] == [
-        ("vector", 0.0, 1000.0, False),
-        ("quality", 750.0, 250.0, True),
+    why = [Contribution("quality", 1, 0.5, 0.5, -1.0, "quality"), Contribution("vector", 1, 0.9, 1.0, 4.0, "vector")]
+    parts = charts.bar([*why, Contribution("words", 9, 0.1, 0.0, 0.0, "keyword")], full=4.0)
+    assert [(part.label, part.x, part.width, part.taken) for part in parts] == [
+        ("meaning #1", 0.0, 1000.0, False),
+        ("quality 0.50", 750.0, 250.0, True),
     ]
     assert charts.given(Why(why)) == 4.0
 
 
 def test_a_small_share_shows() -> None:
     """It is drawn wide enough to be seen."""
-    assert charts.bar([Contribution("vector", 9, 0.1, 0.0, 1e-9)], LEGS, full=1.0)[0].width == charts.LEAST
+    assert charts.bar([Contribution("vector", 9, 0.1, 0.0, 1e-9, "vector")], full=1.0)[0].width == charts.LEAST
 
 
 def test_bars_of_nothing_can_be_drawn() -> None:
     """Where every lane gave 0, as to the last hit of a min-max fusion."""
-    assert charts.bar([Contribution("vector", 1, 0.2, 0.0, 0.0)], LEGS, full=0.0) == []
+    assert charts.bar([Contribution("vector", 1, 0.2, 0.0, 0.0, "vector")], full=0.0) == []
     assert charts.fullest(()) == 0.0
 
 

@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from recollect.ranking.fusion import calibrated, fuse, keep_exact, renormalised, rrf, weighted
 from recollect.ranking.normalise import by_max
 from recollect.recipes import Fusion, FusionMethod, Lane
-from recollect.types import Background, Fused, Ranking, Scored
+from recollect.types import Background, Fused, Leg, Ranking, Scored
 
 
 def ranking(
-    lane: str, *hits: tuple[str, float], background: Background | None = None, exact: frozenset[str] = frozenset()
+    lane: str,
+    *hits: tuple[str, float],
+    leg: Leg = "keyword",
+    background: Background | None = None,
+    exact: frozenset[str] = frozenset(),
 ) -> Ranking:
-    return Ranking(lane, tuple(Scored(*hit) for hit in hits), background, exact)
+    return Ranking(lane, leg, tuple(Scored(*hit) for hit in hits), background, exact)
 
 
 def scores(fused: list[Fused]) -> dict[str, float]:
@@ -141,7 +145,7 @@ def test_an_exact_match_keeps_its_place_among_a_hundred_alike() -> None:
 def test_keeping_exact_hits_loses_nothing(lanes: list[Ranking], exact: frozenset[str]) -> None:
     """The same ids, scores still falling, and no exact hit below its own place."""
     fused = rrf(lanes)
-    first = Ranking(lanes[0].lane, lanes[0].hits, exact=exact)
+    first = replace(lanes[0], exact=exact)
     kept = keep_exact(fused, first)
     assert sorted(ids(kept)) == sorted(ids(fused))
     assert [f.score for f in kept] == sorted((f.score for f in kept), reverse=True)

@@ -88,7 +88,7 @@ def test_a_floor_of_five_hundredths_is_reached() -> None:
     assert quality(9, NOW - timedelta(days=390), 9, NOW) < 0.05
 
 
-FUSED = rrf([Ranking("vector", (Scored("a", 0.9), Scored("b", 0.8), Scored("c", 0.7)))])
+FUSED = rrf([Ranking("vector", "vector", (Scored("a", 0.9), Scored("b", 0.8), Scored("c", 0.7)))])
 
 
 def test_weighing_multiplies_scores() -> None:
@@ -115,10 +115,12 @@ def test_weighing_keeps_every_hit_and_raises_none(qualities: dict[str, float | N
 
 
 def test_a_lift_for_an_exact_match_is_taken_back() -> None:
-    """It belongs to the order before: what keeps its place is lifted again, from its own score."""
-    lifted = Fused("a", 0.9, (("keyword", 1, 3.0, 0.4, 0.4), ("exact", 1, 3.0, 0.5, 0.5)))
+    """It belongs to the order before: what keeps its place is lifted again, from its own score. A lane that is called
+    "exact" keeps its share.
+    """
+    lifted = Fused("a", 0.9, (("exact", 1, 3.0, 0.4, 0.4, "keyword"), ("exact", 1, 3.0, 0.5, 0.5, "exact")))
     (found,) = weighed([lifted], {"a": 1.0}, 0.5)
     assert isclose(found.score, 0.4)
-    assert [part[0] for part in found.parts] == ["keyword", "quality"]
+    assert [part[5] for part in found.parts] == ["keyword", "quality"]
     assert quality_factor(found) == 1.0
     assert quality_factor(lifted) == 1.0

@@ -23,9 +23,9 @@ DIGITS: Final = 4
 BATCH: Final = 500
 EVERYTHING: Final = Filter(include_superseded=True, include_expired=True)
 QUALITY: Final = "quality"
-"""The part of a hit's `why` that says what its quality did to its score."""
+"""The kind of part that says what a hit's quality did to its score."""
 EXACT: Final = "exact"
-"""The part that says that it was moved up for what it names (`ranking.fusion.keep_exact`)."""
+"""The kind of part that says that a hit was moved up for what it names (`ranking.fusion.keep_exact`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ async def score(store: Store, space: str, now: datetime, on_progress: Callable[[
 
 
 def weighed(fused: Sequence[Fused], qualities: Mapping[str, float | None], weight: float) -> list[Fused]:
-    """Each score times `1 - weight + weight x quality`, best first, ties by id; why says so as the part "quality".
+    """Each score times `1 - weight + weight x quality`, best first, ties by id; `why` gets a part of that kind.
 
     What was never scored counts as what scoring would give a memory that nobody has asked for yet. A lift for an exact
     match is taken back first: it is to be given again, in the new order.
@@ -88,20 +88,20 @@ def weighed(fused: Sequence[Fused], qualities: Mapping[str, float | None], weigh
     scored = [_weighed(f, qualities.get(f.id), weight) for f in fused]
     scored.sort(key=lambda one: (-one[0].score, one[0].id))
     return [
-        f._replace(parts=(*f.parts, (QUALITY, place, worth, factor, f.score - before)))
+        f._replace(parts=(*f.parts, (QUALITY, place, worth, factor, f.score - before, QUALITY)))
         for place, (f, worth, factor, before) in enumerate(scored, start=1)
     ]
 
 
 def quality_factor(fused: Fused) -> float:
     """What `weighed` has multiplied the score by."""
-    return next((part[3] for part in fused.parts if part[0] == QUALITY), 1.0)
+    return next((part[3] for part in fused.parts if part[5] == QUALITY), 1.0)
 
 
 def _weighed(fused: Fused, known: float | None, weight: float) -> tuple[Fused, float, float, float]:
     """The hit with its new score, its quality, the factor that this made, and the score before."""
     worth = BASE if known is None else known
     factor = 1 - weight + weight * worth
-    before = fused.score - sum(part[-1] for part in fused.parts if part[0] == EXACT)
-    parts = tuple(part for part in fused.parts if part[0] != EXACT)
+    before = fused.score - sum(part[4] for part in fused.parts if part[5] == EXACT)
+    parts = tuple(part for part in fused.parts if part[5] != EXACT)
     return Fused(fused.id, before * factor, parts), worth, factor, before

@@ -77,8 +77,7 @@ class HitCounter:
 def leg_usage(recipe: Recipe, lanes: Iterable[LaneReport], hits: Sequence[Hit]) -> dict[Leg, LegUsage]:
     """What each leg did in one recall: its lanes that were wanted, and the hits that one of its lanes found."""
     wanted = {lane.name for lane in recipe.lanes if lane.weight > 0}
-    legs_of = {lane.name: lane.leg for lane in recipe.lanes}
-    found = Counter(leg for hit in hits for leg in {legs_of[part.lane] for part in hit.why if part.lane in legs_of})
+    found = Counter(leg for hit in hits for leg in hit.why.legs)
     done: dict[Leg, LegUsage] = {}
     for report in lanes:
         if report.lane in wanted:

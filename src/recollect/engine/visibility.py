@@ -41,7 +41,7 @@ class EverySpace:
         abroad = asyncio.create_task(self._abroad(question, lane))
         try:
             at_home = question.at_home or lane.every_namespace
-            own = await self._leg.search(question, lane) if at_home else Ranking(lane.name)
+            own = await self._leg.search(question, lane) if at_home else Ranking(lane.name, lane.leg)
             return merged(own, await abroad, question.fanout)
         finally:
             let_go(abroad)
@@ -70,6 +70,7 @@ def merged(own: Ranking, others: Sequence[Ranking], fanout: int) -> Ranking:
     hits = sorted((hit for ranking in rankings for hit in ranking.hits), key=lambda hit: (-hit.score, hit.id))
     return Ranking(
         own.lane,
+        own.leg,
         tuple(hits[:fanout]),
         pooled([ranking.background for ranking in rankings if ranking.background is not None]),
         frozenset().union(*(ranking.exact for ranking in rankings)),

@@ -35,7 +35,7 @@ class GraphLeg:
         reached = await self._index.walk(
             question.space, seeds, question.filter_of(lane), depth=lane.depth, limit=question.fanout
         )
-        return Ranking(lane.name, tuple(Scored(r.id, r.strength) for r in reached))
+        return Ranking(lane.name, "graph", tuple(Scored(r.id, r.strength) for r in reached))
 
     async def _seeds(self, question: Question, lane: Lane) -> list[str]:
         where = question.filter_of(lane)

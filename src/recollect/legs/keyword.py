@@ -30,7 +30,8 @@ class KeywordLeg:
             context=lane.context,
         )
         found = await self._index.search_words(question.space, search, question.filter_of(lane), limit=question.fanout)
-        return Ranking(lane.name, tuple(found.hits), found.background, exact_hits(question.words.phrases, found))
+        exact = exact_hits(question.words.phrases, found)
+        return Ranking(lane.name, "keyword", tuple(found.hits), found.background, exact)
 
 
 def exact_hits(phrases: Sequence[tuple[str, ...]], found: WordHits) -> frozenset[str]:

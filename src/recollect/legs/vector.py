@@ -38,7 +38,7 @@ class VectorLeg:
         threaded = [hit.id for hit in hits if found.threaded is None or hit.id in found.threaded]
         if lane.context and threaded:
             hits = await self._with_neighbours(question, lane, hits, threaded)
-        return Ranking(lane.name, clamped(hits, lane.lowest), found.background)
+        return Ranking(lane.name, "vector", clamped(hits, lane.lowest), found.background)
 
     async def _with_neighbours(
         self, question: Question, lane: Lane, hits: Sequence[Scored], threaded: Sequence[str]

@@ -19,7 +19,7 @@ from math import fsum
 from typing import Literal, Protocol
 
 from recollect.ranking.normalise import Normalise, Tail, min_max, surprisal
-from recollect.types import Fused, Leg, Ranking
+from recollect.types import Fused, Leg, Part, Ranking
 
 TAILS: dict[Leg, Tail] = {"keyword": "exponential", "vector": "normal"}
 """How the scores of unrelated memories fall off. Links have no background: their strength is a share already."""
@@ -116,7 +116,7 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
     """Move each hit in `ranking.exact` up to the place it has in `ranking`, unless it stands higher already.
 
     Whatever the other rankings say: who asks for invoice 12346 does not want invoice 12345. A hit that moves is
-    given the score of the one it stands before, and its `why` says so as the lane "exact".
+    given the score of the one it stands before, and its `why` says so as a part of the kind "exact".
     """
     order = list(fused)
     if not ranking.exact:
@@ -128,7 +128,7 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
         if at > place:
             moved, above = order.pop(at), order[place].score
             lift = above - moved.score
-            parts = (*moved.parts, ("exact", place + 1, hit.score, lift, lift))
+            parts = (*moved.parts, ("exact", place + 1, hit.score, lift, lift, "exact"))
             order.insert(place, Fused(moved.id, above, parts))
     return order
 
@@ -137,11 +137,11 @@ def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weig
     """For each id its lanes' weighted shares, best sum first, ties by id. `fsum`, because then the order of the lanes
     does not matter, to the last digit.
     """
-    found: dict[str, tuple[tuple[str, int, float, float, float], ...]] = {}
+    found: dict[str, tuple[Part, ...]] = {}
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
-        lane = ranking.lane
+        lane, leg = ranking.lane, ranking.leg
         for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
-            part = (lane, rank, raw, share, weight * share)
+            part: Part = (lane, rank, raw, share, weight * share, leg)
             found[id] = (*found[id], part) if id in found else (part,)
     # ids are unique, so that nothing after them is ever compared
     ordered = sorted([(-fsum([part[4] for part in parts]), id, parts) for id, parts in found.items()])

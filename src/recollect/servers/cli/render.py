@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from recollect.servers.why import by_share, label, look, origin
 from recollect.types import (
-    Contribution,
     Expectation,
     Hit,
     LaneReport,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from recollect.engine.doctor import Diagnosis
     from recollect.engine.transfer import Imported
 
-LEG_STYLES = {"vector": "cyan", "keyword": "green", "graph": "magenta"}
 MARK = "bold yellow"
 QUIET = "dim"
 WARNING = "yellow"
@@ -69,20 +68,12 @@ def marked(snippet: Snippet) -> Text:
     return text
 
 
-def reason(why: Why, legs: Mapping[str, str]) -> Text:
-    """Why a hit is there, in a phrase: each lane's rank and share, in the colour of its leg."""
-    ordered = sorted(why, key=lambda part: -part.contribution)
+def reason(why: Why) -> Text:
+    """Why a hit is there, in a phrase: each part with its share, in the colour of its kind."""
     return Text("  ").join(
-        Text.assemble((f"{part.lane} #{part.rank}", style(part, legs)), (f" {part.contribution:+.3f}", QUIET))
-        for part in ordered
+        Text.assemble((one_line(label(part)), look(part.kind).colour), (f" {part.contribution:+.3f}", QUIET))
+        for part in by_share(why)
     )
-
-
-def style(part: Contribution, legs: Mapping[str, str]) -> str:
-    """The colour of a lane's leg; what is no lane of the recipe is what its quality did to a hit, or the lift for an
-    exact match of words.
-    """
-    return QUIET if part.lane == "quality" and part.lane not in legs else LEG_STYLES[legs.get(part.lane, "keyword")]
 
 
 def memory_line(memory: Memory, space: str | None = None) -> Text:
@@ -97,13 +88,12 @@ def memory_line(memory: Memory, space: str | None = None) -> Text:
 
 def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -> RenderableType:
     """An answer to a space: what is missing from it, its hits, where the expected memory went, how the lanes fared."""
-    legs = {report.lane: report.leg for report in answer.lanes}
     parts: list[RenderableType] = list(degraded(answer))
-    parts += [hit_block(rank, hit, legs, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
+    parts += [hit_block(rank, hit, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
     if not answer.hits:
         parts.append(Text("nothing found"))
     if answer.expected:
-        parts.append(expectation(answer.expected, legs))
+        parts.append(expectation(answer.expected))
     if explain:
         parts.append(lane_table(answer.lanes))
     parts.append(Text(f"{count(len(answer.hits), 'hit')} by {answer.recipe} in {answer.took:.0f} ms", style=QUIET))
@@ -117,16 +107,14 @@ def degraded(answer: Recall) -> Iterable[Text]:
             yield Text(one_line(f"degraded: lane {report.lane} {report.status}: {report.reason}"), style=WARNING)
 
 
-def hit_block(
-    rank: int, hit: Hit, legs: Mapping[str, str], *, space: str | None = None, explain: bool = False
-) -> RenderableType:
+def hit_block(rank: int, hit: Hit, *, space: str | None = None, explain: bool = False) -> RenderableType:
     """Rank and score on the left; on the right the snippet between its neighbours, what it is, and why."""
     body: list[RenderableType] = [beside(memory) for memory in hit.before]
     if hit.memory.title:
         body.append(Text(one_line(hit.memory.title), style="bold"))
     body.append(marked(hit.snippet))
     body += [beside(memory) for memory in hit.after]
-    body.append(contribution_table(hit.why, legs) if explain else reason(hit.why, legs))
+    body.append(contribution_table(hit.why) if explain else reason(hit.why))
     body += [memory_line(hit.memory, space), Text(visible(hit.memory.id), style=QUIET), Text()]
     return hit_grid([(Text(str(rank), style="bold"), Text(f"{hit.score:.4f}"), Group(*body))])
 
@@ -147,12 +135,12 @@ def beside(memory: Memory) -> Text:
     return Text(f"| {one_line(memory.text)}", style=QUIET, overflow="ellipsis", no_wrap=True)
 
 
-def contribution_table(why: Iterable[Contribution], legs: Mapping[str, str]) -> Table:
-    """`--explain` for one hit: what each lane gave."""
-    table = plain_table("lane", ">rank", ">raw", ">normalised", ">contribution")
+def contribution_table(why: Why) -> Table:
+    """`--explain` for one hit: what each lane and each adjustment gave."""
+    table = plain_table("from", ">rank", ">raw", ">normalised", ">contribution")
     for part in why:
         table.add_row(
-            Text(part.lane, style=style(part, legs)),
+            Text(one_line(origin(part)), style=look(part.kind).colour),
             str(part.rank),
             f"{part.raw:.4f}",
             f"{part.normalised:.4f}",
@@ -166,7 +154,7 @@ def lane_table(lanes: Sequence[LaneReport]) -> Table:
     table = plain_table("lane", "status", ">ms", ">candidates", "reason")
     for report in lanes:
         table.add_row(
-            Text(report.lane, style=LEG_STYLES[report.leg]),
+            Text(one_line(report.lane), style=look(report.leg).colour),
             Text(report.status, style="" if report.status == "ok" else WARNING),
             f"{report.ms:.1f}",
             f"{report.candidates:,}",
@@ -175,12 +163,12 @@ def lane_table(lanes: Sequence[LaneReport]) -> Table:
     return table
 
 
-def expectation(expected: Expectation, legs: Mapping[str, str]) -> RenderableType:
+def expectation(expected: Expectation) -> RenderableType:
     """Where an expected memory got to."""
     line = Text.assemble(("expected ", "bold"), (visible(expected.id), QUIET), ": ", (expected.stage, "bold"))
     if expected.reason:
         line.append(f", {one_line(expected.reason)}")
-    return Padding(Group(line, reason(expected.why, legs)) if expected.why else line, (0, 0, 1, 0))
+    return Padding(Group(line, reason(expected.why)) if expected.why else line, (0, 0, 1, 0))
 
 
 def memory_sheet(memory: Memory) -> RenderableType:

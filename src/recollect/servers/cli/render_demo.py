@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from recollect.servers.cli.render import LEG_STYLES, QUIET, beside, count, degraded, hit_grid, marked, reason, visible
-from recollect.types import Hit, Recall, SpaceStats
+from recollect.servers.cli.render import QUIET, beside, count, degraded, hit_grid, marked, reason, visible
+from recollect.servers.why import look
+from recollect.types import LEGS, Hit, Recall, SpaceStats
 
 if TYPE_CHECKING:
     from recollect.engine.transfer import Imported
@@ -36,9 +37,8 @@ def opening(url: str, held: SpaceStats, imported: Imported) -> RenderableType:
 
 def legend() -> Text:
     """How to read the line under each hit."""
-    meanings = {"vector": "meaning", "keyword": "words", "graph": "links"}
-    lanes = Text(", ").join(Text.assemble((lane, LEG_STYLES[lane]), f": {says}") for lane, says in meanings.items())
-    return Text.assemble("Under each hit, the lanes that found it (", lanes, "), with rank and share.")
+    legs = Text(", ").join(Text(look(leg).word, look(leg).colour) for leg in LEGS)
+    return Text.assemble("Under each hit, what found it (", legs, "), with its rank there and its share of the score.")
 
 
 def answer(number: int, total: int, question: Question, recall: Recall) -> RenderableType:
@@ -56,11 +56,10 @@ def answer(number: int, total: int, question: Question, recall: Recall) -> Rende
 
 def hits(recall: Recall) -> RenderableType:
     """The hits: the best one in full, the others quieter."""
-    legs = {report.lane: report.leg for report in recall.lanes}
     rows = []
     for rank, hit in enumerate(recall.hits, 1):
         style = "bold" if rank == 1 else QUIET
-        body = Group(*hit_lines(hit, with_neighbours=rank == 1), reason(hit.why, legs), Text())
+        body = Group(*hit_lines(hit, with_neighbours=rank == 1), reason(hit.why), Text())
         rows.append((Text(str(rank), style=style), Text(f"{hit.score:.3f}", style=style), body))
     return hit_grid(rows)
 

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.recipes import Diversity, Fanout, Fusion, Lane, Limit, Recipe
-from recollect.servers.cli.render import LEG_STYLES, QUIET, plain_table
+from recollect.servers.cli.render import QUIET, plain_table
+from recollect.servers.why import look
 
 
 def recipe_sheets(recipes: Iterable[Recipe]) -> RenderableType:
@@ -26,7 +27,7 @@ def lane_table(lanes: Iterable[Lane]) -> Table:
     table = plain_table("lane", ">weight", "kinds", "settings")
     for lane in lanes:
         kinds = ", ".join(lane.kinds) or "all"
-        table.add_row(Text(lane.name, style=LEG_STYLES[lane.leg]), f"{lane.weight:g}", kinds, lane_settings(lane))
+        table.add_row(Text(lane.name, style=look(lane.leg).colour), f"{lane.weight:g}", kinds, lane_settings(lane))
     return table
 
 

@@ -11,14 +11,14 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.measure import Measurement
 from rich.text import Text
 
-from recollect.servers.cli.render import LEG_STYLES, QUIET, WARNING, count, moment, plain_table, sheet, tally
+from recollect.servers.cli.render import QUIET, WARNING, count, moment, plain_table, sheet, tally
 from recollect.servers.slots import slotted
-from recollect.types import Leg, LegUsage, SpaceStats, SpaceUsage, Usage
+from recollect.servers.why import look
+from recollect.types import LEGS, LegUsage, SpaceStats, SpaceUsage, Usage
 
 if TYPE_CHECKING:
     from recollect.engine.quality import Rated
 
-LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
 SLOTS = 43
 """Columns of a chart, at most: a week in steps of four hours, and the step that has begun."""
 
@@ -87,7 +87,8 @@ def legs(used: SpaceUsage, now: datetime) -> RenderableType:
     for leg in LEGS:
         did = used.total.legs.get(leg, LegUsage())
         average = "" if did.average is None else f"{did.average:,.1f}"
-        name, style = Text(leg, style=LEG_STYLES[leg]), LEG_STYLES[leg]
+        style = look(leg).colour
+        name = Text(leg, style=style)
         table.add_row(name, f"{did.hits:,}", Columns(charts[leg], top, style), average, unanswered(did))
     return table
 

@@ -5,15 +5,15 @@ A chart of time has one unit of width for each slot and `HEIGHT` units of height
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from recollect.servers.dashboard.wording import count, moment
 from recollect.servers.slots import Slot
-from recollect.types import Contribution, Hit, LaneReport, Leg, LegUsage, Usage, Why
+from recollect.servers.why import label
+from recollect.types import LEGS, Contribution, Hit, Leg, LegUsage, Usage, Why
 
-LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
 SLOTS = 48
 """Columns of a chart, at most."""
 HEIGHT = 40.0
@@ -56,9 +56,9 @@ class LegRow:
 
 
 class Segment(NamedTuple):
-    """What one lane gave to a hit, as a part of its bar; `taken` is what was taken off again."""
+    """What one part gave to a hit's score, on its bar; `taken` is what was taken off again."""
 
-    lane: str
+    label: str
     tone: str
     x: float
     width: float
@@ -96,15 +96,15 @@ def answers(slots: Sequence[Slot]) -> Chart:
     return Chart(tuple(columns), max(len(slots), 1), top)
 
 
-def bar(why: Iterable[Contribution], legs: Mapping[str, str], full: float) -> list[Segment]:
-    """The lanes' shares of a score from left to right, in the recipe's order; `full` is as wide as the bar."""
+def bar(why: Iterable[Contribution], full: float) -> list[Segment]:
+    """The shares of a score from left to right, in the order of `why`; `full` is as wide as the bar."""
     at, segments = 0.0, []
     for part in sorted(why, key=lambda part: part.contribution < 0):
         if not part.contribution:
             continue
         width = max(abs(part.contribution) / (full or 1.0) * BAR, LEAST)
         taken = part.contribution < 0
-        segments.append(Segment(part.lane, tone(part.lane, legs), max(at - width, 0) if taken else at, width, taken))
+        segments.append(Segment(label(part), part.kind, max(at - width, 0) if taken else at, width, taken))
         at += -width if taken else width
     return segments
 
@@ -116,16 +116,6 @@ def fullest(hits: Iterable[Hit]) -> float:
 
 def given(why: Why) -> float:
     return sum(max(part.contribution, 0.0) for part in why)
-
-
-def legs_of(lanes: Iterable[LaneReport]) -> dict[str, str]:
-    """The leg of each lane."""
-    return {report.lane: report.leg for report in lanes}
-
-
-def tone(lane: str, legs: Mapping[str, str]) -> str:
-    """What a lane's colour is named after: its leg. `exact` and `quality` are no lanes, and have tones of their own."""
-    return legs.get(lane, lane if lane in ("exact", "quality") else "keyword")
 
 
 def _chart(slots: Sequence[Slot], tone: str, top: float, values: Sequence[tuple[float, str]]) -> Chart:

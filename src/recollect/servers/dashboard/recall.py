@@ -56,10 +56,6 @@ class Side:
         return self.error.lanes if isinstance(self.error, RecallFailed) else ()
 
     @property
-    def legs(self) -> dict[str, str]:
-        return charts.legs_of(self.lanes)
-
-    @property
     def full(self) -> float:
         return charts.fullest(self.answer or ())
 

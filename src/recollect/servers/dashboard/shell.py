@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from recollect.client import AsyncRecollect
 from recollect.errors import BackendError, InvalidRequest, NotAllowed
 from recollect.limits import check_name
+from recollect.servers import why
 from recollect.servers.caller import VERBS, Caller
 from recollect.servers.dashboard import charts, wording
 
@@ -127,7 +128,7 @@ def environment() -> Environment:
     )
     made.filters |= {name: getattr(wording, name) for name in ("moment", "label", "marked", "indented")}
     made.globals |= {name: getattr(wording, name) for name in ("count", "share", "link")}
-    made.globals |= {"bar": charts.bar, "tone": charts.tone, "THEMES": THEMES, "VERBS": VERBS}
+    made.globals |= {"bar": charts.bar, "why": why, "THEMES": THEMES, "VERBS": VERBS}
     return made
 
 

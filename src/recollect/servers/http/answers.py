@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.servers.http.bodies import Status
-from recollect.types import Access, EmbeddingState, LaneStatus, Leg, Lost, Scope
+from recollect.types import Access, EmbeddingState, LaneStatus, Leg, Lost, PartKind, Scope
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
@@ -66,6 +66,7 @@ class Contribution(Answer):
     raw: float
     normalised: float
     contribution: float
+    kind: PartKind
 
 
 class Snippet(Answer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter as ByLeg
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,7 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from recollect.client import AsyncRecollect
 from recollect.errors import RecallFailed, RecollectError
-from recollect.types import Hit, LaneReport, Leg, Recall
+from recollect.types import LaneReport, Recall
 
 __all__ = ["CONTENT_TYPE", "Meters"]
 
@@ -55,8 +54,7 @@ class Meters:
             return
         self._recalls.labels(recipe, "degraded" if outcome.degraded else "ok").inc()
         self._took.labels(recipe).observe(outcome.took / 1000)
-        legs: dict[str, Leg] = {report.lane: report.leg for report in outcome.lanes}
-        for leg, found in ByLeg(leg for hit in outcome.hits for leg in legs_of(hit, legs)).items():
+        for leg, found in ByLeg(leg for hit in outcome.hits for leg in hit.why.legs).items():
             self._hits.labels(leg).inc(found)
 
     def _count_lane(self, report: LaneReport) -> None:
@@ -77,8 +75,3 @@ class Meters:
             self._waiting.labels(index).set(waiting)
             self._lag.labels(index).set((datetime.now(UTC) - since).total_seconds() if since else 0.0)
         return generate_latest(self._all)
-
-
-def legs_of(hit: Hit, legs: dict[str, Leg]) -> Iterable[Leg]:
-    """The legs that found a hit, each once."""
-    return {legs[part.lane] for part in hit.why if part.lane in legs}

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recollect.servers.documents import json_ready
-from recollect.types import Hit, Memory, Neighbor, Page, Recall, Remembered, SpaceStats, Why
+from recollect.servers.why import phrase
+from recollect.types import Hit, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
 
 SNIPPET = 240
 """Characters of a text that a short answer shows, as many as a hit's snippet has."""
 DIGITS = 4
-SENSES: Mapping[str, str] = {"vector": "meaning", "keyword": "words", "graph": "links"}
-"""What a leg looks for, in a word."""
 
 
 class Answer(NamedTuple):
@@ -31,9 +30,8 @@ def whole(value: object, name: str | None = None) -> Answer:
 
 def recalled(recall: Recall, space: str) -> Answer:
     """The hits of a recall in a space, best first, and whether something was missing."""
-    legs = {report.lane: report.leg for report in recall.lanes}
     missing = [f"{report.lane}: {report.reason}" for report in recall.lanes if report.missing]
-    hits = [_hit(hit, legs, space) for hit in recall]
+    hits = [_hit(hit, space) for hit in recall]
     document: dict[str, Any] = {"hits": hits, "degraded": recall.degraded}
     lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or ["No memory matches."]
     if recall.degraded:
@@ -118,22 +116,16 @@ def _short(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit, legs: Mapping[str, str], space: str) -> dict[str, Any]:
+def _hit(hit: Hit, space: str) -> dict[str, Any]:
     sides = {"before": hit.before, "after": hit.after}
     return {
         **_short(hit.memory),
         **({} if hit.memory.space == space else {"shared_by": hit.memory.space}),
         "snippet": _one_line(hit.snippet.text),
         "score": round(hit.score, DIGITS),
-        "why": _phrase(hit.why, legs),
+        "why": phrase(hit.why),
         **{side: [_cut(memory.text) for memory in memories] for side, memories in sides.items() if memories},
     }
-
-
-def _phrase(why: Why, legs: Mapping[str, str]) -> str:
-    """`meaning #1, words #3`: the ranks in the lanes that found it, the one that gave most first."""
-    parts = sorted(why, key=lambda part: -part.contribution)
-    return ", ".join(f"{SENSES[legs[part.lane]]} #{part.rank}" for part in parts)
 
 
 def _hit_lines(place: int, hit: Mapping[str, Any]) -> str:
