@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import InvalidRequest
@@ -27,6 +27,10 @@ TITLE_CHARACTERS = 1000
 SOURCE_CHARACTERS = 2000
 TAGS = 64
 NAMESPACES = 16
+LISTED = 1000
+"""Items of one list in a request, repeats included: a longer one is refused before any item is looked at."""
+DIMENSIONS = 16_384
+"""Numbers of a vector in a request; what a store's own vectors have is checked later."""
 WINDOW = 50
 WEIGHT_MOST = 1e9
 INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
@@ -76,7 +80,10 @@ def check_names(what: str, names: object, *, most: int) -> tuple[str, ...]:
     """Several short names, without repeats, in the caller's order."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidRequest(f"{what}s must be a list of texts, not {names!r:.80}")
-    checked = tuple(dict.fromkeys(check_name(what, name) for name in names))
+    given = list(islice(names, LISTED + 1))
+    if len(given) > LISTED:
+        raise InvalidRequest(f"more than {LISTED:,} {what}s were given, and at most {most} are allowed")
+    checked = tuple(dict.fromkeys(check_name(what, name) for name in given))
     if len(checked) > most:
         raise InvalidRequest(f"{len(checked)} {what}s were given, more than the {most} allowed")
     return checked

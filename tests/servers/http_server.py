@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import httpx
 
-from recollect import Recollect
+from recollect import AsyncRecollect, Recollect
+from recollect.servers.gate.gate import Limits
+from recollect.servers.web import Address, application, server_of
 from recollect.types import Scope
 from tests.servers.cli_runner import Cli
 
+SMALL = 4096
 EVIL = "http://evil.example"
 
 
@@ -83,6 +88,47 @@ def serving(folder: Path, *words: str, tokens: bool = False, embedder: str = "ha
             yield served
         finally:
             served.stop()
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A server in this process: its port, and the connections that it holds."""
+
+    port: int
+    connections: set[Any]
+
+    @asynccontextmanager
+    async def connect(self, sent: bytes = b"") -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A bare connection that takes little in advance, on which something was sent."""
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        raw.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self.port))
+        reader, writer = await asyncio.open_connection(sock=raw, limit=SMALL)
+        try:
+            writer.write(sent)
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+
+@asynccontextmanager
+async def listening(client: AsyncRecollect, limits: Limits | None = None) -> AsyncIterator[Listening]:
+    """A server with limits of the test's own, whose sockets buffer little."""
+    address = Address(port=0)
+    app = application(client, limits)
+    server = server_of(app, address, limits)
+
+    async def serve(opened: socket.socket) -> None:
+        async with app.running():
+            await server.serve([opened])
+
+    with address.listen() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+        running = asyncio.create_task(serve(opened))
+        yield Listening(opened.getsockname()[1], server.server_state.connections)
+        server.should_exit = True
+        await running
 
 
 def problem(response: httpx.Response, status: int) -> dict[str, Any]:

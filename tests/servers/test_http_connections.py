@@ -16,25 +16,19 @@ import psutil
 import pytest
 
 from recollect import AsyncRecollect
-from recollect.servers import connections
 from recollect.servers.connections import AGAIN_SECONDS, UNACCEPTED, OnceInAWhile
-from recollect.servers.web import Address, application, server_of
-from tests.servers.http_server import serving
+from recollect.servers.gate.gate import Limits
+from tests.servers.http_server import listening, serving
 
+HEAD_SECONDS = 0.2
 ASKED = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.fixture
-async def port(client: AsyncRecollect, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
+async def port(client: AsyncRecollect) -> AsyncIterator[int]:
     """Of a server that does not wait long for headers."""
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
-    address = Address(port=0)
-    server = server_of(application(client), address)
-    with address.listen() as opened:
-        running = asyncio.create_task(server.serve([opened]))
-        yield opened.getsockname()[1]
-        server.should_exit = True
-        await running
+    async with listening(client, Limits(head_seconds=HEAD_SECONDS)) as server:
+        yield server.port
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /health", ASKED], ids=["nothing", "half a line", "half the headers"])
@@ -63,7 +57,7 @@ async def test_a_body_may_take_longer_than_headers(port: int) -> None:
 
     async def slowly() -> AsyncIterator[bytes]:
         yield b'{"text": '
-        await asyncio.sleep(3 * connections.HEADER_SECONDS)
+        await asyncio.sleep(3 * HEAD_SECONDS)
         yield b'"The red door"}'
 
     headers = {"Content-Type": "application/json"}

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import uvicorn
 from starlette.applications import Starlette
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.client import AsyncRecollect
 from recollect.errors import ConfigError
-from recollect.servers.connections import OnceInAWhile, Punctual
+from recollect.servers.connections import BoundedProtocol, OnceInAWhile
 from recollect.servers.dashboard import pages
 from recollect.servers.gate.audit import LOGGER as AUDIT
 from recollect.servers.gate.gate import STATIC, Gate, Limits
@@ -130,19 +131,19 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
         await check_reach(client, address.host)
         app = application(client, limits)
         gc.freeze()  # modules and schemas stay for good: to look through them again and again would hold requests up
-        server = server_of(app, address)
+        server = server_of(app, address, limits)
         with address.listen() as opened:
             on_listening(url_of(opened))
             async with app.running():
                 await server.serve([opened])
 
 
-def server_of(app: Application, address: Address) -> Server:
+def server_of(app: Application, address: Address, limits: Limits | None = None) -> Server:
     """What speaks HTTP for an application."""
     return Server(
         uvicorn.Config(
             app,
-            http=Punctual,
+            http=partial(BoundedProtocol, limits=limits or Limits()),  # type: ignore[arg-type]  # it is only called
             lifespan="off",
             ws="none",
             log_config=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -10,15 +11,7 @@ from starlette.types import Message, Receive, Send
 
 from recollect.servers.problems import MEDIA_TYPE, Problem, problem
 
-PATIENCE = 30.0
-"""Seconds without a byte, either way, after which a client has gone. Nobody loses anything by a slow one but itself,
-yet what is kept ready for it should not be kept for ever.
-"""
 GONE: Message = {"type": "http.disconnect"}
-
-
-class ClientGone(ConnectionError):
-    """The client does not take its answer."""
 
 
 class Exchange:
@@ -27,12 +20,14 @@ class Exchange:
     A body that is too large, or does not come, is answered here, and whatever the application says to that is dropped.
     """
 
-    def __init__(self, receive: Receive, send: Send, *, most: int | None, patience: float = PATIENCE) -> None:
+    def __init__(self, receive: Receive, send: Send, most: int | None, patience: float, rate: float) -> None:
         self.status = 0
         self._receive = receive
         self._send = send
         self._most = most
         self._patience = patience
+        self._credit = patience
+        self._rate = rate
         self._read = 0
         self._has_body = True
         self._refused = False
@@ -43,14 +38,16 @@ class Exchange:
             return await self._receive()
         if self._refused:
             return GONE
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._credit):
                 message = await self._receive()
         except TimeoutError:
-            waited = f"nothing more of the request came within {self._patience:g} s: send it again"
-            await self.refuse(problem(HTTPStatus.REQUEST_TIMEOUT, waited, Connection="close"))
+            await self.refuse(too_slow(self._patience, self._rate))
             return GONE
-        self._read += len(message.get("body", b""))
+        came = len(message.get("body", b""))
+        self._credit = min(self._credit - (time.monotonic() - began) + came / self._rate, self._patience)
+        self._read += came
         self._has_body = message.get("more_body", False)
         if self._most is not None and self._read > self._most:
             await self.refuse(too_large(self._most))
@@ -58,16 +55,12 @@ class Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Hand a part of the answer to the client. Raises ClientGone when it does not take it."""
+        """Hand a part of the answer to the client."""
         if self._refused:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
-        try:
-            async with asyncio.timeout(self._patience):
-                await self._send(message)
-        except TimeoutError:
-            raise ClientGone(f"the client took nothing of its answer for {self._patience:g} s") from None
+        await self._send(message)
 
     async def refuse(self, refusal: Problem) -> None:
         """Answer in the application's place, unless it has begun to."""
@@ -89,3 +82,10 @@ class Exchange:
 def too_large(most: int) -> Problem:
     detail = f"the body is larger than the {most:,} bytes allowed: split it, or send many memories by import"
     return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, Connection="close")
+
+
+def too_slow(patience: float, rate: float) -> Problem:
+    detail = (
+        f"the body came too slowly: send it again, {rate:,.0f} bytes a second or more, and pause {patience:g} s at most"
+    )
+    return problem(HTTPStatus.REQUEST_TIMEOUT, detail, Connection="close")

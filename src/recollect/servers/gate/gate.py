@@ -21,7 +21,7 @@ from recollect.errors import BackendError, NotAllowed, RecollectError
 from recollect.servers.gate.audit import Audit, Watched, without_secrets
 from recollect.servers.gate.call import Call
 from recollect.servers.gate.callers import Callers, Refused
-from recollect.servers.gate.exchange import PATIENCE, ClientGone, Exchange, too_large
+from recollect.servers.gate.exchange import Exchange, too_large
 from recollect.servers.gate.origins import SAFE_METHODS, check_origin
 from recollect.servers.problems import Problem, bug, problem_of
 
@@ -40,11 +40,21 @@ UNAUTHORIZED = 401
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a server takes: bytes of a body, calls a minute by one token (0: any number), seconds without a byte."""
+    """How much a server takes: bytes of a body, calls a minute by one token (0: any number), bytes of a request line
+    with its headers, how many headers, and the seconds these may take.
+
+    `patience` are the seconds that a client may spend sending a body or reading an answer beyond what these would take
+    at `upload_rate` and `download_rate`, in bytes a second: time that a client saves is not kept for later.
+    """
 
     body: int = 8 * 1024 * 1024
     rate: float = 6000
-    patience: float = PATIENCE
+    head_bytes: int = 64 * 1024
+    headers: int = 100
+    head_seconds: float = 10.0
+    patience: float = 30.0
+    upload_rate: float = 1024
+    download_rate: float = 16 * 1024
 
 
 class Gate:
@@ -67,7 +77,8 @@ class Gate:
         elif scope["type"] == "http":
             call = Call(scope)
             most = None if call.streamed else self._limits.body
-            await self._pass(call, Exchange(receive, send, most=most, patience=self._limits.patience))
+            limits = self._limits
+            await self._pass(call, Exchange(receive, send, most, limits.patience, limits.upload_rate))
         else:
             await self._app(scope, receive, send)
 
@@ -87,7 +98,7 @@ class Gate:
         except RecollectError as error:
             call.state["failure"] = error
             await self._refuse(call, exchange, problem_of(error))
-        except (ClientDisconnect, ClientGone):
+        except ClientDisconnect:
             LOGGER.debug("%s: the client has left", without_secrets(str(call)))
         except Exception:
             LOGGER.exception("%s failed", without_secrets(str(call)))

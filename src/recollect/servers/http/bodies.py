@@ -4,10 +4,12 @@ says, in its own words.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
+from recollect.limits import DIMENSIONS, LISTED
 from recollect.types import Access, Scope
 
 MANY = 1000
@@ -18,13 +20,47 @@ OTHER_ID = "0198c5a2-11f0-7d52-8b7e-6f5e4d3c2b1a"
 Time = Annotated[
     str, Field(description="A time in ISO 8601; without a zone it is UTC.", examples=["2026-05-03T10:00Z"])
 ]
-Vector = Annotated[list[float], Field(description="A vector of the store's model, where you have it already.")]
+
+
+def at_most(most: int) -> BeforeValidator:
+    """Refuses a longer list or object as a whole. Looking at it item by item would make an error of each."""
+
+    def check(value: object) -> object:
+        if isinstance(value, list | dict) and len(value) > most:
+            raise PydanticCustomError(
+                "too_long", "has {given} items, more than the {most} allowed", {"given": len(value), "most": most}
+            )
+        return value
+
+    return BeforeValidator(check)
+
+
+Texts: TypeAlias = Annotated[list[str], Field(max_length=LISTED, fail_fast=True), at_most(LISTED)]
+Vector = Annotated[
+    list[float],
+    Field(
+        description="A vector of the store's model, where you have it already.", max_length=DIMENSIONS, fail_fast=True
+    ),
+    at_most(DIMENSIONS),
+]
 
 
 class Body(BaseModel):
     """A JSON object with these names and no others, and values of these types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_names(cls, data: object) -> object:
+        """One error for a crowd of unknown names, instead of one for each."""
+        if isinstance(data, dict) and len(data) > len(cls.model_fields) + LISTED:
+            raise PydanticCustomError(
+                "too_long",
+                "has {given} names, and there are {most}",
+                {"given": len(data), "most": len(cls.model_fields)},
+            )
+        return data
 
     def given(self) -> dict[str, Any]:
         """Only what was said: the library's defaults hold for the rest."""
@@ -35,7 +71,7 @@ class Described(Body):
     namespace: str = Field("default", description="Its division of the space.")
     kind: str = Field("fact", description="What it is: fact, message, knowledge, ...")
     title: str = ""
-    tags: list[str] = []
+    tags: Texts = []
     source: str = Field("", description="Where it is from: a file, a URL.")
     thread: str | None = Field(None, description="Its conversation or document.")
     place: int | None = Field(None, description="Its place in the thread; left out, it goes to the end.")
@@ -56,7 +92,7 @@ class NewMemory(Described):
     id: str | None = Field(None, description="An id of your own; left out, one is made.")
 
 
-NewMemories = Annotated[list[NewMemory], Field(min_length=1, max_length=MANY)]
+NewMemories = Annotated[list[NewMemory], Field(min_length=1, max_length=MANY, fail_fast=True), at_most(MANY)]
 OneOrMany = Annotated[
     Annotated[NewMemory, Tag("one")] | Annotated[NewMemories, Tag("many")],
     Discriminator(lambda body: "many" if isinstance(body, list) else "one"),
@@ -84,12 +120,15 @@ class Supersession(Described):
     id: str | None = Field(None, description="An id of your own for the new one.")
 
 
+Pair: TypeAlias = Annotated[list[str], Field(min_length=2, max_length=2), at_most(2)]
+
+
 class Filters(Body):
     """Which memories are looked at; what is left out does not narrow."""
 
-    kinds: list[str] = Field([], description="Only of these kinds.")
-    namespaces: list[str] = Field([], description="Only in these namespaces.")
-    tags: list[str] = Field([], description="Only with all of these tags.")
+    kinds: Texts = Field([], description="Only of these kinds.")
+    namespaces: Texts = Field([], description="Only in these namespaces.")
+    tags: Texts = Field([], description="Only with all of these tags.")
     source_prefix: str = Field("", description="Only from sources that start so.")
     thread: str | None = Field(None, description="Only of this thread.")
     since: Time | None = Field(None, description="Only what happened then or later.")
@@ -114,9 +153,15 @@ class Question(Filters):
     query: str
     recipe: str = Field("balanced", description="See /v1/recipes.")
     limit: int | None = Field(None, description="How many hits at most; left out, the recipe's.")
-    fanout: int | dict[str, int] | None = Field(None, description="How many hits a lane is asked for.")
-    weights: dict[str, float] | None = Field(None, description="Other weights, by lane or leg.")
-    lanes: dict[str, dict[str, Any]] | None = Field(None, description="Other settings, by lane or leg.")
+    fanout: int | Annotated[dict[str, int], at_most(LISTED)] | None = Field(
+        None, description="How many hits a lane is asked for."
+    )
+    weights: Annotated[dict[str, float], at_most(LISTED)] | None = Field(
+        None, description="Other weights, by lane or leg."
+    )
+    lanes: Annotated[dict[str, dict[str, Any]], at_most(LISTED)] | None = Field(
+        None, description="Other settings, by lane or leg."
+    )
     fusion: dict[str, Any] | None = Field(None, description="How rankings become one: method, k, digits, renormalise.")
     renormalise: bool | None = Field(None, description="Whether others get the weight of lanes that did not answer.")
     diversity: dict[str, Any] | None = Field(None, description="How near-copies are treated: method, balance.")
@@ -125,7 +170,7 @@ class Question(Filters):
     expect: str | None = Field(None, description="An id: the answer says where that memory was lost.")
     window: int = Field(0, description="Thread neighbours that come along on each side of a hit.")
     vector: Vector | None = None
-    shared: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None = Field(
+    shared: Annotated[list[Pair], Field(max_length=LISTED, fail_fast=True), at_most(LISTED)] | None = Field(
         None, description="Namespaces of others that they let this space see, each as [space, namespace]."
     )
 
@@ -178,7 +223,7 @@ class NewToken(Body):
         json_schema_extra={"examples": [{"spaces": ["work"], "scope": "write", "name": "agent 7", "expires": "90d"}]}
     )
 
-    spaces: list[str] = []
+    spaces: Texts = []
     scope: Scope = "read"
     name: str = ""
     expires: str | None = Field(None, description="A time, or a span such as 90d or 12h; left out: never.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -16,7 +17,7 @@ from recollect.errors import InvalidRequest, RecollectError
 from recollect.servers.http.rendering import refusal
 from recollect.servers.problems import bug, problem, problem_of
 
-NAMED = 3
+NAMED = 10
 """Mistakes of one request that its answer names."""
 DETAILS: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "the body cannot be read as JSON: it must be UTF-8, and not nested too deeply",
@@ -49,7 +50,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
     if any(mistake["type"] == "json_invalid" for mistake in mistakes):
         detail = f"the body is not JSON: {mistakes[0]['ctx']['error']} at character {mistakes[0]['loc'][-1]}"
         return refusal(problem(HTTPStatus.BAD_REQUEST, detail))
-    return refusal(problem_of(InvalidRequest("; ".join(map(in_words, mistakes[:NAMED])))))
+    return refusal(problem_of(InvalidRequest(all_in_words(mistakes))))
 
 
 async def _http(_: Request, error: Exception) -> Response:
@@ -61,6 +62,12 @@ async def _http(_: Request, error: Exception) -> Response:
 
 async def _bug(_: Request, __: Exception) -> Response:
     return refusal(bug())
+
+
+def all_in_words(mistakes: Sequence[Mapping[str, Any]]) -> str:
+    """The first mistakes, and how many more there are."""
+    more = len(mistakes) - NAMED
+    return "; ".join([*map(in_words, mistakes[:NAMED]), *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def in_words(mistake: Mapping[str, Any]) -> str:
@@ -76,4 +83,11 @@ def in_words(mistake: Mapping[str, Any]) -> str:
     if mistake.get("type") == "extra_forbidden":
         return f"there is no {where} here"
     said = said[0].lower() + said[1:]
-    return f"{where} {said}, not {mistake['input']!r:.80}"
+    if mistake.get("type") == "too_long":
+        return f"{where} {said}"
+    return f"{where} {said}, not {shown(mistake['input'])}"
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, without writing out all of it first."""
+    return f"{value[:80]!r:.80}" if isinstance(value, str) else f"{reprlib.repr(value):.80}"

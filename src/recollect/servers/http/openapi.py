@@ -24,6 +24,7 @@ FAILURES = {
     HTTPStatus.CONFLICT: "Another request with this key is under way; or the store's vectors are of another model.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The request cannot be carried out as it stands; nothing was changed.",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "The headers are too large, or too many.",
     HTTPStatus.TOO_MANY_REQUESTS: "Too often; `Retry-After` says when again.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "A fault of the server.",
     HTTPStatus.BAD_GATEWAY: "The embedding provider failed.",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recollect.errors import InvalidRequest
+from recollect.limits import LISTED
 from recollect.recipes import RECIPES
 
 Schema: TypeAlias = dict[str, Any]
@@ -20,7 +21,7 @@ def _text(about: str, **more: Any) -> Schema:
 
 
 def _texts(about: str, **items: Any) -> Schema:
-    return {"type": "array", "items": {"type": "string", **items}, "description": about}
+    return {"type": "array", "items": {"type": "string", **items}, "maxItems": LISTED, "description": about}
 
 
 def _yes(about: str) -> Schema:
@@ -196,6 +197,8 @@ def parse(tool: str, takes: Schemas, needs: Sequence[str], given: Mapping[str, A
 def _check_container(name: str, kind: str, value: object) -> None:
     if kind == "array" and not isinstance(value, list):
         raise InvalidRequest(f"{name} must be a list of texts, not {value!r:.80}")
+    if isinstance(value, list) and len(value) > LISTED:
+        raise InvalidRequest(f"{name} has {len(value):,} items, more than the {LISTED:,} allowed")
     if kind == "object" and not isinstance(value, dict):
         raise InvalidRequest(f"{name} must be a JSON object, not {type(value).__name__}")
     if kind == "boolean" and not isinstance(value, bool):

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from recollect.client import AsyncRecollect, AsyncSpace
@@ -24,6 +25,8 @@ from recollect.servers.problems import MEDIA_TYPE, problem
 from recollect.types import Scope
 
 SPACE_HEADER = "X-Recollect-Space"
+VALUES = 10_000
+"""Of a message, beside the arguments of a tool."""
 ANY_SIZE = sys.maxsize
 """Bytes of a body: the gate has bounded them already, as whoever runs the server said."""
 
@@ -71,7 +74,44 @@ class Application:
             refusal = problem(HTTPStatus.METHOD_NOT_ALLOWED, "MCP requests are sent here by POST", Allow="POST")
             await Response(refusal.body, refusal.status, refusal.headers, MEDIA_TYPE)(scope, receive, send)
             return
-        await self._sessions.handle_request(scope, receive, send)
+        body = await Request(scope, receive).body()
+        if is_too_wide(body):
+            refusal = problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"the message holds more than {VALUES:,} values: send less"
+            )
+            await Response(refusal.body, refusal.status, refusal.headers, MEDIA_TYPE)(scope, receive, send)
+            return
+        await self._sessions.handle_request(scope, replaying(body, receive), send)
+
+
+def is_too_wide(body: bytes) -> bool:
+    """Whether a message holds too many values beside a tool's arguments, which are checked by themselves: each of them
+    could be a mistake, and the protocol's own reader collects all mistakes.
+    """
+    try:
+        message = from_json(body)
+    except ValueError:  # the protocol's own reader says so
+        return False
+    if isinstance(message, dict) and isinstance(params := message.get("params"), dict):
+        params.pop("arguments", None)
+    left, rest = VALUES, [message]
+    while rest and left >= 0:
+        one = rest.pop()
+        items = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        left -= len(items)
+        if left >= 0:
+            rest.extend(items)
+    return left < 0
+
+
+def replaying(body: bytes, receive: Receive) -> Receive:
+    """A body that was read already, and then what comes after it."""
+    first: list[Message] = [{"type": "http.request", "body": body}]
+
+    async def again() -> Message:
+        return first.pop() if first else await receive()
+
+    return again
 
 
 def application(client: AsyncRecollect) -> Application:
