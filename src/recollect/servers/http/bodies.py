@@ -117,9 +117,9 @@ class Question(Filters):
     fanout: int | dict[str, int] | None = Field(None, description="How many hits a lane is asked for.")
     weights: dict[str, float] | None = Field(None, description="Other weights, by lane or leg.")
     lanes: dict[str, dict[str, Any]] | None = Field(None, description="Other settings, by lane or leg.")
-    fusion: dict[str, Any] | None = Field(None, description="How rankings become one: method, k, digits, renormalise.")
+    fusion: dict[str, Any] | None = Field(None, description="How rankings become one: method, k, renormalise.")
     renormalise: bool | None = Field(None, description="Whether others get the weight of lanes that did not answer.")
-    diversity: dict[str, Any] | None = Field(None, description="How near-copies are treated: method, balance.")
+    diversity: dict[str, Any] | None = Field(None, description="Of near-copies: method, balance, relevance.")
     min_score: float | None = None
     quality_weight: float | None = Field(None, description="How much quality counts: 0 to 1.")
     expect: str | None = Field(None, description="An id: the answer says where that memory was lost.")
