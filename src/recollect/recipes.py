@@ -1,6 +1,6 @@
 """Recipes: how to search, as plain data. The engine runs any recipe and knows none by name.
 
-`balanced` is the default. The other five are the recipes of five existing systems, kept exact: fetch sizes, word
+`balanced` is the default. The others are the recipes of five existing systems, kept exact: fetch sizes, word
 configuration, rank function, fusion constant and bounds are theirs.
 """
 
@@ -74,29 +74,34 @@ class Fanout:
         return max(self.times * limit, self.at_least)
 
 
-FusionMethod: TypeAlias = Literal["rrf", "min_max", "calibrated"]
+FusionMethod: TypeAlias = Literal["rrf", "min_max", "calibrated", "raw"]
 DiversityMethod: TypeAlias = Literal["none", "near_copies", "mmr"]
+Relevance: TypeAlias = Literal["fused", "cosine"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """How rankings become one. `k` is RRF's constant; `digits` rounds the fused score, as one seed does.
+    """How rankings become one. `k` is RRF's constant; `raw` adds the scores as the legs give them.
 
     `renormalise` gives the weight of lanes that did not answer to the others, in their proportion.
     """
 
     method: FusionMethod = "calibrated"
     k: int = 60
-    digits: int | None = None
     renormalise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """How near-copies are kept from crowding the top. `balance` is MMR's lambda: 1 is plain relevance."""
+    """How near-copies are kept from crowding the top. `balance` is MMR's lambda: 1 is plain relevance.
+
+    `relevance` is what MMR weighs against similarity: the fused score divided by the best one, or the cosine with the
+    question.
+    """
 
     method: DiversityMethod = "none"
     balance: float = 0.7
+    relevance: Relevance = "fused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ class Recipe:
     min_quality: float | None = None
     quality_weight: float = 0.0
     """How much a memory's quality counts: scores are multiplied by `1 - weight + weight x quality`."""
+    default_namespaces: tuple[str, ...] = ()
+    """Where to search when the caller names no namespace (none: in all of them)."""
     include_superseded: bool = False
     include_expired: bool = False
     all_failed: Literal["raise", "empty"] = "raise"
@@ -195,10 +202,23 @@ def _polyant() -> Recipe:
             Lane("keyword", "keyword", kinds=("message",), words="simple", match="websearch", score="ts_rank"),
         ),
         fanout=Fanout(times=2, at_least=20),
-        fusion=Fusion("rrf", digits=4),
+        fusion=Fusion("rrf"),
         include_superseded=True,
         include_expired=True,
         all_failed="empty",
+    )
+
+
+def _polyant_knowledge() -> Recipe:
+    return Recipe(
+        name="polyant_knowledge",
+        about="chunks of documents by meaning alone, scored by their cosine",
+        lanes=(Lane("vector", "vector", kinds=("chunk",)),),
+        limit=Limit(default=5),
+        fanout=Fanout(times=1),
+        fusion=Fusion("raw"),
+        include_superseded=True,
+        include_expired=True,
     )
 
 
@@ -219,6 +239,7 @@ def _sci() -> Recipe:
         lanes=tuple(lane(kind, leg) for kind in kinds for leg in ("vector", "keyword")),
         fanout=Fanout(times=3),
         fusion=Fusion("rrf"),
+        default_namespaces=("default",),
         include_superseded=True,
         include_expired=True,
     )
@@ -280,7 +301,7 @@ def _novamem() -> Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    r.name: r for r in (_balanced(), _polyant(), _sci(), _pgmemory(), _drobek(), _novamem())
+    r.name: r for r in (_balanced(), _polyant(), _polyant_knowledge(), _sci(), _pgmemory(), _drobek(), _novamem())
 }
 """The built-in recipes by name."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, Draft, Fanout, InvalidRequest, Lane, RecallFailed, Recipe
+from recollect.recipes import RECIPES
 from tests.conftest import FlakyEmbedder
 
 if TYPE_CHECKING:
@@ -131,27 +132,29 @@ async def test_a_late_vector_lane_leaves_the_rest_to_answer(
 
 
 async def test_every_recipe_answers(work: AsyncSpace) -> None:
-    """All six run, and find what their lanes look at."""
-    for kind in ("fact", "message", "episodic", "semantic", "identity", "knowledge"):
+    """All run, and find what their lanes look at."""
+    for kind in ("fact", "message", "episodic", "semantic", "identity", "knowledge", "chunk"):
         await work.remember(f"The red bicycle stands in the cellar ({kind})", kind=kind, title="Red bicycle")
     found = {}
-    for recipe in ("balanced", "polyant", "sci", "pgmemory", "drobek", "novamem"):
+    for recipe in RECIPES:
         answer = await work.recall("red bicycle", recipe=recipe)
         assert not answer.degraded
         found[recipe] = {hit.memory.kind for hit in answer}
     assert found["polyant"] == {"fact", "message"}
+    assert found["polyant_knowledge"] == {"chunk"}
     assert found["sci"] == {"episodic", "semantic", "identity"}
     assert found["drobek"] == {"knowledge"}
     assert len(found["pgmemory"]) == 5
-    assert len(found["balanced"]) == len(found["novamem"]) == 6
+    assert len(found["balanced"]) == len(found["novamem"]) == 7
 
 
 async def test_rrf_gives_the_seeds_numbers(work: AsyncSpace) -> None:
-    """First in both lanes: 1/61 + 1/61; Polyant rounds to four digits."""
+    """First in both lanes: 1/61 + 1/61; first in one: 1/61, not rounded ("a document ranked first in a list contributes
+    1 / 61 ≈ 0.0164")."""
     await remember(work, "alpha beta", kind="knowledge")
     assert (await work.recall("alpha beta", recipe="drobek"))[0].score == pytest.approx(2 / 61)
     await remember(work, "gamma delta")
-    assert (await work.recall("gamma delta", recipe="polyant"))[0].score == 0.0164
+    assert (await work.recall("gamma delta", recipe="polyant"))[0].score == 1 / 61
 
 
 async def test_identity_is_shared_by_all_profiles_in_sci(work: AsyncSpace) -> None:

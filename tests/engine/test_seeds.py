@@ -6,12 +6,13 @@ Which statements they are on Postgres is in `stores/test_postgres_seeds.py`.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from recollect import AsyncSpace, InvalidRequest, Recall
+from recollect import AsyncSpace, Draft, InvalidRequest, Recall
 from tests.conftest import FlakyEmbedder
 
 
@@ -54,12 +55,13 @@ async def test_sci_ranks_each_kind_in_a_list_of_its_own(work: AsyncSpace, embedd
 
 
 async def test_polyant_finds_facts_by_meaning_and_messages_by_words(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
-    """The two lists are disjoint, so the best of each has 1/61, rounded to four digits."""
+    """The two lists are disjoint, so the best of each has 1/61, and the one found by the first lane goes first. "A
+    document ranked first in a list contributes 1 / 61 ≈ 0.0164": the score itself is not rounded.
+    """
     await work.remember("the user's working hours", vector=direction(embedder, 1.0))
     await work.remember("running late, opening times moved", kind="message", vector=direction(embedder, 1.0))
     answer = await work.recall("opening times", recipe="polyant", vector=direction(embedder, 1.0))
-    assert set(scores(answer).values()) == {0.0164}
-    assert len(answer) == 2
+    assert [(hit.memory.kind, hit.score) for hit in answer] == [("fact", 1 / 61), ("message", 1 / 61)]
     every_word = await work.recall("opening hours", recipe="polyant", vector=direction(embedder, 1.0))
     assert [hit.memory.kind for hit in every_word] == ["fact"]
     unstemmed = await work.recall("run", recipe="polyant", vector=direction(embedder, 1.0))
@@ -82,7 +84,9 @@ async def test_polyant_reads_the_query_like_a_web_search(work: AsyncSpace) -> No
 
 
 async def test_pgmemory_prefers_another_angle_to_a_third_copy(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
-    """MMR with lambda 0.7 over cosines: 0.7 x 0.82 - 0.3 x 1.0 = 0.27 < 0.7 x 0.57 - 0.3 x 0.0 = 0.40."""
+    """ "The fused results are re-ranked": relevance is the fused score by its best, so 0.7 x 61/62 - 0.3 x 1.0 = 0.39 <
+    0.7 x 61/64 - 0.3 x 0.0 = 0.67. Also where everything fits into the answer.
+    """
     near = [direction(embedder, 1.0, 0.0), direction(embedder, 1.0, 0.03), direction(embedder, 1.0, 0.05)]
     for number, vector in enumerate(near):
         await work.remember(f"deployment procedure {number}", vector=vector)
@@ -94,7 +98,87 @@ async def test_pgmemory_prefers_another_angle_to_a_third_copy(work: AsyncSpace, 
         "how to ship", recipe="pgmemory", limit=2, vector=question, diversity={"method": "mmr", "balance": 1.0}
     )
     assert list(scores(plain)) == ["deployment procedure 0", "deployment procedure 1"]
-    assert len(await work.recall("how to ship", recipe="pgmemory", vector=question)) == 4
+    whole = await work.recall("how to ship", recipe="pgmemory", vector=question)
+    assert [hit.why[0].rank for hit in whole] == [1, 4, 2, 3]
+
+
+async def test_pgmemory_answers_with_an_error_code_that_words_alone_find(
+    work: AsyncSpace, embedder: FlakyEmbedder
+) -> None:
+    """ "A keyword-based search finds the exact item that mentions that precise error code. Hybrid search combines both
+    signals": however many are nearer in meaning, it is among the five.
+    """
+    await work.remember_many(
+        Draft(f"a refused connection, seen from angle {n}", vector=direction(embedder, 1.0, n / 100)) for n in range(30)
+    )
+    await work.remember("ERR_CONN_REFUSED: start the daemon first", vector=direction(embedder, 0.0, 0.0, 1.0))
+    answer = await work.recall("ERR_CONN_REFUSED", recipe="pgmemory", vector=direction(embedder, 1.0))
+    assert len(answer) == 5
+    (found,) = (hit for hit in answer if hit.memory.text.startswith("ERR_CONN_REFUSED"))
+    assert [(part.lane, part.rank) for part in found.why] == [("keyword", 1)]
+    by_cosine = await work.recall(
+        "ERR_CONN_REFUSED", recipe="pgmemory", vector=direction(embedder, 1.0), diversity={"relevance": "cosine"}
+    )
+    assert not any(hit.memory.text.startswith("ERR_CONN_REFUSED") for hit in by_cosine)
+
+
+async def test_pgmemory_neither_favours_nor_punishes_what_has_no_vector_yet(
+    work: AsyncSpace, embedder: FlakyEmbedder
+) -> None:
+    """Two are equally like the first, and one waits for its vector: it keeps the place that its score gives it."""
+    embedder.down = True
+    await work.remember("zebra zebra", id="waiting")
+    for id, vector in {"first": (1.0,), "second": (0.9, 0.4), "third": (0.9, -0.4)}.items():
+        await work.remember(f"the {id} horse", id=id, vector=direction(embedder, *vector))
+    answer = await work.recall("zebra", recipe="pgmemory", vector=direction(embedder, 1.0), weights={"keyword": 0.99})
+    assert [hit.memory.id for hit in answer] == ["first", "waiting", "second", "third"]
+
+
+async def test_ties_go_to_the_recipes_first_lane(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """Both have 1/61, one by meaning and one by words: the order of the lanes decides, not the ids. The sources fill
+    one map, list by list ("addRanks(dense.rows); addRanks(fts.rows)"), and sort it.
+    """
+    await work.remember("the zebra", id="a", kind="knowledge", vector=direction(embedder, -1.0))
+    for n in range(30):
+        await work.remember(f"a horse {n}", id=f"b{n:02}", kind="knowledge", vector=direction(embedder, 1.0, n / 100))
+    answer = await work.recall("zebra", recipe="drobek", vector=direction(embedder, 1.0))
+    assert [(hit.memory.id, hit.score) for hit in answer.hits[:3]] == [("b00", 1 / 61), ("a", 1 / 61), ("b01", 1 / 62)]
+
+
+async def test_polyant_knowledge_finds_chunks_by_meaning_alone(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """ "A pure pgvector search over knowledge_chunks": no other kind, no words, five of them, scored by the cosine."""
+    await work.remember("opening times", kind="fact", vector=direction(embedder, 1.0))
+    await work.remember("opening times of the depot", kind="chunk", vector=direction(embedder, 0.0, 0.0, 1.0))
+    near = [0.0, 0.2, 0.4, 0.6, 0.8]
+    for number, aside in enumerate(near):
+        await work.remember(f"the shop, page {number}", kind="chunk", vector=direction(embedder, 1.0, aside))
+    answer = await work.recall("opening times", recipe="polyant_knowledge", vector=direction(embedder, 1.0))
+    assert list(scores(answer)) == [f"the shop, page {number}" for number in range(5)]
+    assert [hit.score for hit in answer] == pytest.approx([1 / (1 + aside**2) ** 0.5 for aside in near], abs=1e-5)
+
+
+async def test_sci_searches_the_default_profile_unless_one_is_named(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """ "WHERE profile_id = $2": one profile is always searched, the default one where the caller names none. Identity
+    belongs to all of them.
+    """
+    for namespace in ("default", "home"):
+        for kind in ("episodic", "identity"):
+            await work.remember(f"a zebra ({kind}, {namespace})", kind=kind, namespace=namespace)
+
+    async def found(**options: Any) -> set[tuple[str, str]]:
+        answer = await work.recall("zebra", recipe="sci", **options)
+        return {(hit.memory.kind, hit.memory.namespace) for hit in answer}
+
+    identity = {("identity", "default"), ("identity", "home")}
+    assert await found() == {("episodic", "default")} | identity
+    assert await found(namespaces=["home"]) == {("episodic", "home")} | identity
+    assert await found(namespaces=["default", "home"]) == {("episodic", "default"), ("episodic", "home")} | identity
+
+
+async def test_novamem_searches_all_namespaces_unless_one_is_named(work: AsyncSpace) -> None:
+    """ "The engine fans out across every namespace the caller has visible entries in"."""
+    await work.remember("a zebra", namespace="home")
+    assert len(await work.recall("zebra", recipe="novamem")) == 1
 
 
 async def test_drobek_boosts_a_title_that_contains_the_query(work: AsyncSpace) -> None:

@@ -24,6 +24,7 @@ from recollect import (
     Recollect,
 )
 from recollect.engine.sharing import OWNERS, Sharing
+from recollect.recipes import RECIPES
 from recollect.settings import Settings
 from recollect.types import Access
 
@@ -147,11 +148,11 @@ async def test_what_is_named_is_searched_and_nothing_else(work: AsyncSpace, team
     assert await asked(work, shared=[]) == {("work", "mine"), ("work", "elsewhere")}
 
 
-@pytest.mark.parametrize("recipe", ["balanced", "polyant", "sci", "pgmemory", "drobek", "novamem"])
+@pytest.mark.parametrize("recipe", RECIPES)
 async def test_every_recipe_keeps_to_the_grant(opened: AsyncRecollect, work: AsyncSpace, recipe: str) -> None:
     """Also one whose lanes look into every namespace, however the caller chose: that is about its own space."""
     team = opened.space("team")
-    for kind in ("fact", "message", "identity", "knowledge"):
+    for kind in ("fact", "message", "identity", "knowledge", "chunk"):
         await team.remember(f"the {kind} umbrella", kind=kind, namespace="notes")
         await team.remember(f"the secret {kind} umbrella", kind=kind, namespace="secret")
     await share(team, work)

@@ -217,9 +217,9 @@ def test_migrate_has_nothing_to_do(cli: Cli) -> None:
     assert cli("migrate").stdout == "the store is up to date\n"
 
 
-def test_recipes_lists_the_six(cli: Cli) -> None:
-    """`recipes` shows all six with their lanes."""
-    names = ["balanced", "polyant", "sci", "pgmemory", "drobek", "novamem"]
+def test_recipes_lists_them_all(cli: Cli) -> None:
+    """`recipes` shows all of them with their lanes."""
+    names = ["balanced", "polyant", "polyant_knowledge", "sci", "pgmemory", "drobek", "novamem"]
     assert [recipe["name"] for recipe in cli.json("recipes")] == names
     shown = cli("recipes").stdout
     for part in (*names, "episodic-keyword", "RRF k=60", "MMR lambda 0.7", "ts_rank_cd", "+0.5 for the title"):

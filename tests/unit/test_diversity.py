@@ -31,6 +31,27 @@ def test_mmr_arithmetic() -> None:
     assert order == [0, 2, 1]
 
 
+def test_mmr_has_no_floor_under_similarity() -> None:
+    """What points away from everything picked is the most different: 0.7 x 0.5 + 0.3 x 0.8 = 0.59 wins against
+    0.7 x 0.6 - 0.3 x 0.0 = 0.42. The source's formula takes the greatest similarity, and that may be below 0.
+    """
+    similar = {(0, 1): 0.0, (0, 2): -0.8, (2, 1): 0.0}
+    assert mmr([1.0, 0.6, 0.5], lambda a, b: similar[a, b], balance=0.7, count=2) == [0, 2]
+
+
+def test_mmr_treats_an_unknown_similarity_as_the_usual_one() -> None:
+    """Position 3 has no vector. It counts as similar as the others left are on average: after those that differ more
+    than most, before those that differ less, and where nothing is known of any, by relevance alone.
+    """
+    alike = {1: 0.9, 2: 0.5, 4: 0.7}
+
+    def similarity(_picked: int, other: int) -> float | None:
+        return alike.get(other)
+
+    assert mmr([1.0, 0.9, 0.9, 0.91, 0.9], similarity, balance=0.7, count=5) == [0, 2, 4, 3, 1]
+    assert mmr([1.0, 0.9, 0.8], lambda _a, _b: None, balance=0.7, count=3) == [0, 1, 2]
+
+
 def test_a_near_copy_is_moved_behind() -> None:
     """The same words with other punctuation and case are a near-copy."""
     texts = ["The door code is with Anna.", "the door code is with Anna!", "The garage code is with Ben."]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from recollect.errors import InvalidRequest
-from recollect.recipes import RECIPES, Fanout, Limit, recipe
+from recollect.recipes import RECIPES, Diversity, Fanout, Limit, recipe
 
 
-def test_all_six_recipes_are_there() -> None:
+def test_all_recipes_are_there() -> None:
     """Selectable by name, the default first."""
-    assert list(RECIPES) == ["balanced", "polyant", "sci", "pgmemory", "drobek", "novamem"]
+    assert list(RECIPES) == ["balanced", "polyant", "polyant_knowledge", "sci", "pgmemory", "drobek", "novamem"]
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ def test_all_six_recipes_are_there() -> None:
         ("polyant", 10, 20),
         ("polyant", 5, 20),
         ("polyant", 15, 30),
+        ("polyant_knowledge", 5, 5),
         ("sci", 10, 30),
         ("pgmemory", 5, 20),
         ("pgmemory", 10, 40),
@@ -35,7 +36,15 @@ def test_fanout(name: str, limit: int, fanout: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "default"),
-    [("balanced", 10), ("polyant", 10), ("sci", 10), ("pgmemory", 5), ("drobek", 10), ("novamem", 10)],
+    [
+        ("balanced", 10),
+        ("polyant", 10),
+        ("polyant_knowledge", 5),
+        ("sci", 10),
+        ("pgmemory", 5),
+        ("drobek", 10),
+        ("novamem", 10),
+    ],
 )
 def test_default_limit(name: str, default: int) -> None:
     """The number of hits when none is asked for."""
@@ -79,6 +88,7 @@ def test_the_lanes_and_kinds_of_the_seeds() -> None:
         ("vector", ("fact",)),
         ("keyword", ("message",)),
     ]
+    assert [(lane.leg, lane.kinds) for lane in RECIPES["polyant_knowledge"].lanes] == [("vector", ("chunk",))]
     sci = RECIPES["sci"].lanes
     assert len(sci) == 6
     assert {lane.kinds for lane in sci if lane.every_namespace} == {("identity",)}
@@ -96,9 +106,8 @@ def test_fusion_and_diversity_of_the_seeds() -> None:
         r.name: (r.fusion.method, r.fusion.k) for r in RECIPES.values() if r.fusion.method == "rrf"
     } == dict.fromkeys(("polyant", "sci", "pgmemory", "drobek"), ("rrf", 60))
     assert RECIPES["novamem"].fusion.method == "min_max"
-    assert (RECIPES["pgmemory"].diversity.method, RECIPES["pgmemory"].diversity.balance) == ("mmr", 0.7)
+    assert RECIPES["pgmemory"].diversity == Diversity("mmr", balance=0.7, relevance="fused")
     assert RECIPES["pgmemory"].min_quality == 0.05
-    assert RECIPES["polyant"].fusion.digits == 4
     assert RECIPES["polyant"].all_failed == "empty"
 
 

@@ -80,13 +80,14 @@ async def score(store: Store, space: str, now: datetime, on_progress: Callable[[
 
 
 def weighed(fused: Sequence[Fused], qualities: Mapping[str, float | None], weight: float) -> list[Fused]:
-    """Each score times `1 - weight + weight x quality`, best first, ties by id; `why` gets a part of that kind.
+    """Each score times `1 - weight + weight x quality`, best first, equals in the order they had; `why` gets a part of
+    that kind.
 
     What was never scored counts as what scoring would give a memory that nobody has asked for yet. A lift for an exact
     match is taken back first: it is to be given again, in the new order.
     """
     scored = [_weighed(f, qualities.get(f.id), weight) for f in fused]
-    scored.sort(key=lambda one: (-one[0].score, one[0].id))
+    scored.sort(key=lambda one: one[0].score, reverse=True)
     return [
         f._replace(parts=(*f.parts, (QUALITY, place, worth, factor, f.score - before, QUALITY)))
         for place, (f, worth, factor, before) in enumerate(scored, start=1)

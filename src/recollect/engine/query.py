@@ -27,13 +27,12 @@ from recollect.limits import (
 )
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import KeywordScore, Match
-from recollect.recipes import RECIPES, DiversityMethod, Fanout, FusionMethod, Lane, Recipe, recipe
+from recollect.recipes import RECIPES, DiversityMethod, Fanout, FusionMethod, Lane, Recipe, Relevance, recipe
 from recollect.types import Filter, Leg
 
 FANOUT_MOST = 10_000
 EF_SEARCH_MOST = 200
 DEPTHS = (1, 3)
-DIGITS_MOST = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,9 @@ def parse_query(text: str, options: RecallOptions) -> Query:
         how = _check_recipe(how)
     limit = how.limit.apply(options.get("limit"))
     expect, where = options.get("expect"), parse_filter(options, how)
+    shared = _shared(options.get("shared"), where)
+    if not where.namespaces and not shared:  # who names a namespace of others alone does not look at home
+        where = replace(where, namespaces=how.default_namespaces)
     return Query(
         text=text,
         recipe=how,
@@ -75,7 +77,7 @@ def parse_query(text: str, options: RecallOptions) -> Query:
         where=where,
         expect=None if expect is None else check_name("the expected id", expect),
         window=int(check_number("window", options.get("window", 0), 0, WINDOW, whole=True)),
-        shared=_shared(options.get("shared"), where),
+        shared=shared,
     )
 
 
@@ -157,10 +159,10 @@ def _check_recipe(how: Recipe) -> Recipe:
     check_choice("fusion method", how.fusion.method, get_args(FusionMethod))
     check_number("k of the fusion", how.fusion.k, 0, 10_000)
     check_flag("renormalise", how.fusion.renormalise)
-    if how.fusion.digits is not None:
-        check_number("digits of the fusion", how.fusion.digits, 0, DIGITS_MOST, whole=True)
     check_choice("diversity method", how.diversity.method, get_args(DiversityMethod))
     check_number("balance of the diversity", how.diversity.balance, 0, 1)
+    check_choice("relevance of the diversity", how.diversity.relevance, get_args(Relevance))
+    check_names("default namespace", how.default_namespaces, most=NAMESPACES)
     check_number("quality_weight", how.quality_weight, 0, 1)
     check_number("fanout", how.fanout.apply(how.limit.default), 1, FANOUT_MOST, whole=True)
     for lane in how.lanes:

@@ -24,6 +24,7 @@ from recollect.legs.waiting import let_go, start, time_left, within
 from recollect.ports import Beside, Store, VectorIndex
 from recollect.ranking.diversity import mmr, near_copies
 from recollect.ranking.fusion import fuse, keep_exact
+from recollect.ranking.normalise import by_max
 from recollect.text.snippets import snippet
 from recollect.types import Expectation, Filter, Fused, Hit, LaneReport, Memory, Ranking, Recall
 
@@ -164,7 +165,7 @@ class Recaller:
         self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
     ) -> Chosen:
         method = query.recipe.diversity.method
-        if method == "mmr" and len(fused) > query.limit:
+        if method == "mmr":
             pool = await self._visible(question, fused)
             order, lost = await self._by_mmr(query, question, [f for f, _ in pool], rankings)
             return Chosen([pool[i] for i in order], lost=lost)
@@ -189,30 +190,32 @@ class Recaller:
     async def _by_mmr(
         self, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
     ) -> tuple[list[int], str]:
-        """Relevance is the cosine with the question, or the fused score where no vector lane answered, or where the
-        vectors cannot be had (why not, in words).
+        """Similarity is that of the memories' vectors. Where no vector lane answered, or the vectors cannot be had (why
+        not, in words), the order stays that of the fused scores.
         """
         lost = ""
         wanted: Vector | None = None
+        how = query.recipe.diversity
         vectors: Mapping[str, Vector] = {}
         if any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes):
             reading = by_space(question.space, [f.id for f in fused], self._vectors.vectors)
             try:
                 vectors = await within(DIVERSITY_SHARE * time_left(), reading)
-                wanted = await question.vector()
+                wanted = await question.vector() if how.relevance == "cosine" else None
             except (BackendUnavailable, TimeoutError) as error:
                 lost = f"not diversified, for its vectors could not be read: {in_words(error)}"
 
-        def cosine(one: Vector | None, other: Vector | None) -> float:
-            return float(one @ other) if one is not None and other is not None else 0.0
+        def cosine(one: Vector | None, other: Vector | None) -> float | None:
+            return float(one @ other) if one is not None and other is not None else None
 
         own = [vectors.get(f.id) for f in fused]
-        relevance = [
-            f.score if wanted is None else cosine(wanted, v) * quality_factor(f)
-            for f, v in zip(fused, own, strict=True)
-        ]
-        balance, count = query.recipe.diversity.balance, query.limit
-        return mmr(relevance, lambda a, b: cosine(own[a], own[b]), balance=balance, count=count), lost
+        relevance = by_max([f.score for f in fused])
+        if wanted is not None:
+            relevance = [
+                share if v is None else float(wanted @ v) * quality_factor(f)
+                for f, v, share in zip(fused, own, relevance, strict=True)
+            ]
+        return mmr(relevance, lambda a, b: cosine(own[a], own[b]), balance=how.balance, count=query.limit), lost
 
     async def _hits(self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]) -> tuple[Hit, ...]:
         terms = frozenset(term.term for term in question.words.terms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import fsum
 
 SHINGLE = 3
 SAME = 0.9
@@ -22,22 +23,27 @@ _NUMBER = re.compile(r"\b\w*\d\w*")
 
 
 def mmr(
-    relevance: Sequence[float], similarity: Callable[[int, int], float], *, balance: float, count: int
+    relevance: Sequence[float], similarity: Callable[[int, int], float | None], *, balance: float, count: int
 ) -> list[int]:
     """The order in which maximal marginal relevance picks `count` positions (Carbonell and Goldstein 1998).
 
-    Each pick maximises `balance * relevance - (1 - balance) * greatest similarity to what was picked`, the latter
-    starting at 0. The earlier position wins a tie, so `balance=1` keeps an order by relevance as it is.
+    Each pick maximises `balance * relevance - (1 - balance) * greatest similarity to what was picked`; the first is the
+    most relevant. The earlier position wins a tie, so `balance=1` keeps an order by relevance as it is. A position
+    whose similarity is unknown (None) is taken to be as similar as the others left are on average: it goes neither
+    first nor last for that.
     """
     left = list(range(len(relevance)))
-    nearest = [0.0] * len(relevance)
+    nearest: dict[int, float] = {}
     picked: list[int] = []
     while left and len(picked) < count:
-        best = max(left, key=lambda i: (balance * relevance[i] - (1 - balance) * nearest[i], -i))
+        known = [nearest[i] for i in left if i in nearest]
+        usual = fsum(known) / len(known) if known else 0.0
+        best = max(left, key=lambda i: (balance * relevance[i] - (1 - balance) * nearest.get(i, usual), -i))
         left.remove(best)
         picked.append(best)
         for i in left:
-            nearest[i] = max(nearest[i], similarity(best, i))
+            if (alike := similarity(best, i)) is not None:
+                nearest[i] = max(nearest.get(i, alike), alike)
     return picked
 
 

@@ -9,13 +9,16 @@
   independent tests is Fisher's method (1925). It has no constant to fit, and a list whose best score is nothing
   special for this question adds little, however it compares with the rest of that list.
 
-A lane that did not return an id adds nothing to it. Ties break by id. The rankings handed in are not changed.
+A lane that did not return an id adds nothing to it. Of two with the same score the one goes first that the earlier
+lane found, or found at a better rank; in one lane, equal scores stand in the order of their ids. That is what a stable
+sort makes of a map filled lane by lane, which is how the source systems fuse. The rankings handed in are not changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
+from operator import itemgetter
 from typing import Literal, Protocol
 
 from recollect.ranking.normalise import Normalise, Tail, min_max, surprisal
@@ -44,11 +47,9 @@ class FusionLike(Protocol):
     """What a recipe says about fusion."""
 
     @property
-    def method(self) -> Literal["rrf", "min_max", "calibrated"]: ...
+    def method(self) -> Literal["rrf", "min_max", "calibrated", "raw"]: ...
     @property
     def k(self) -> int: ...
-    @property
-    def digits(self) -> int | None: ...
     @property
     def renormalise(self) -> bool: ...
 
@@ -61,14 +62,12 @@ def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -
     if fusion.renormalise:
         weights = renormalised(weights, fsum(lane.weight for lane, _ in lanes))
     if fusion.method == "rrf":
-        fused = rrf(rankings, fusion.k, weights)
-    elif fusion.method == "min_max":
-        fused = weighted(rankings, weights)
-    else:
-        fused = calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in answered])
-    if fusion.digits is None:
-        return fused
-    return [f._replace(score=round(f.score, fusion.digits)) for f in fused]
+        return rrf(rankings, fusion.k, weights)
+    if fusion.method == "min_max":
+        return weighted(rankings, weights)
+    if fusion.method == "raw":
+        return weighted(rankings, weights, normalise=list)
+    return calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in answered])
 
 
 def renormalised(weights: Sequence[float], total: float) -> list[float]:
@@ -134,8 +133,8 @@ def keep_exact(fused: Sequence[Fused], ranking: Ranking) -> list[Fused]:
 
 
 def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weights: Sequence[float]) -> list[Fused]:
-    """For each id its lanes' weighted shares, best sum first, ties by id. `fsum`, because then the order of the lanes
-    does not matter, to the last digit.
+    """For each id its lanes' weighted shares, best sum first, ties by lane and rank. `fsum`, because then a sum does
+    not depend on the order of the lanes, to the last digit.
     """
     found: dict[str, tuple[Part, ...]] = {}
     for ranking, normalised, weight in zip(rankings, shares, weights, strict=True):
@@ -143,6 +142,5 @@ def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weig
         for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
             part: Part = (lane, rank, raw, share, weight * share, leg)
             found[id] = (*found[id], part) if id in found else (part,)
-    # ids are unique, so that nothing after them is ever compared
-    ordered = sorted([(-fsum([part[4] for part in parts]), id, parts) for id, parts in found.items()])
-    return [Fused(id, -below, parts) for below, id, parts in ordered]
+    fused = [Fused(id, fsum([part[4] for part in parts]), parts) for id, parts in found.items()]
+    return sorted(fused, key=itemgetter(1), reverse=True)  # a stable sort: equals stay in the order they were found in

@@ -57,6 +57,7 @@ def bounds(recipe: Recipe) -> Text:
     parts += [f"score >= {recipe.min_score:g}"] if recipe.min_score is not None else []
     parts += [f"quality >= {recipe.min_quality:g} or unscored"] if recipe.min_quality is not None else []
     parts += [f"weighed by quality {recipe.quality_weight:g}"] if recipe.quality_weight else []
+    parts += [f"namespace {' and '.join(recipe.default_namespaces)} unless named"] if recipe.default_namespaces else []
     parts.append("superseded " + ("in" if recipe.include_superseded else "out"))
     parts.append("expired " + ("in" if recipe.include_expired else "out"))
     parts.append("all lanes failed: " + ("an error" if recipe.all_failed == "raise" else "empty"))
@@ -72,8 +73,8 @@ def fanout(asked: Fanout) -> str:
 
 
 def fusion(how: Fusion) -> str:
-    name = {"rrf": f"RRF k={how.k}", "min_max": "min-max", "calibrated": "calibrated"}[how.method]
-    return f"fusion {name}" + (f", {how.digits} digits" if how.digits is not None else "")
+    names = {"rrf": f"RRF k={how.k}", "min_max": "min-max", "calibrated": "calibrated", "raw": "none"}
+    return f"fusion {names[how.method]}"
 
 
 def diversity(how: Diversity) -> str:

@@ -162,9 +162,9 @@ class Question(Filters):
     lanes: Annotated[dict[str, dict[str, Any]], at_most(LISTED)] | None = Field(
         None, description="Other settings, by lane or leg."
     )
-    fusion: dict[str, Any] | None = Field(None, description="How rankings become one: method, k, digits, renormalise.")
+    fusion: dict[str, Any] | None = Field(None, description="How rankings become one: method, k, renormalise.")
     renormalise: bool | None = Field(None, description="Whether others get the weight of lanes that did not answer.")
-    diversity: dict[str, Any] | None = Field(None, description="How near-copies are treated: method, balance.")
+    diversity: dict[str, Any] | None = Field(None, description="Of near-copies: method, balance, relevance.")
     min_score: float | None = None
     quality_weight: float | None = Field(None, description="How much quality counts: 0 to 1.")
     expect: str | None = Field(None, description="An id: the answer says where that memory was lost.")
