@@ -140,6 +140,14 @@ def check_supersedable(memory: Memory, by: object) -> None:
         )
 
 
+def check_same_text(memory: Memory, stored: Memory) -> None:
+    """An id stands for one text: a memory that is answered by a stored one must say the same."""
+    if stored.text != memory.text:
+        raise InvalidRequest(
+            f"memory {memory.id!r} is there already and says something else: update it, or leave the id out"
+        )
+
+
 def check_time(what: str, value: object) -> datetime | None:
     """A moment, aware; one without a zone is taken as UTC."""
     if value is None:

@@ -139,8 +139,9 @@ class Records(Protocol):
     async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
         """Store all in one transaction, durable on return. Same namespace, kind and text (in a thread: same thread,
         and same place if one is given), or the same id: not stored again, answered with the first, unless that was
-        superseded or has expired. A memory of a thread without a place goes to the thread's end. A link
-        whose other end was forgotten meanwhile is left out.
+        superseded or has expired. Such a copy takes over what it lacks of the record, unless the record says otherwise:
+        new tags and metadata keys, a title, source and time, and the longer life; nothing is overwritten. A memory of a
+        thread without a place goes to the thread's end. A link whose other end was forgotten meanwhile is left out.
         """
 
     async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
@@ -161,9 +162,11 @@ class Records(Protocol):
     async def forget(self, space: str, ids: Sequence[str]) -> int:
         """Delete rows, words, vectors and links; how many there were."""
 
-    async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
-        """Mark `old` as replaced by `new`. Raises NotFound, and InvalidRequest for a cycle or where another has
-        replaced it already: of several at once one wins.
+    async def supersede(self, space: str, old: str, new: Record | str, *, now: datetime) -> Memory:
+        """Mark `old` as replaced, and answer with what replaced it: a memory that is here, by its id, or a record,
+        which is stored as `add` stores it, in the same transaction. Raises NotFound, and InvalidRequest for a cycle,
+        for an id that stands for another text, or where another has replaced it already: of several at once one wins,
+        and the others store nothing.
         """
 
     async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:

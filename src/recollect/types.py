@@ -177,6 +177,7 @@ class Record:
 
     `linked` says that its nearest memories were looked for already; others are linked later, in batches. `hash` comes
     with a memory of another store, and says there what is an exact copy of it; left out, it is made of its fields.
+    `joins` says whether a memory that answers for this record, being its exact copy, takes over what it lacks.
     """
 
     memory: Memory
@@ -184,6 +185,7 @@ class Record:
     edges: tuple[Edge, ...] = ()
     linked: bool = False
     hash: bytes | None = None
+    joins: bool = True
 
 
 class Remembered(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from recollect import AsyncRecollect, AsyncSpace, Draft, EmbeddingMismatch, Inva
 from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine import upkeep
 from recollect.engine.remember import BATCH, EMBED_BATCH
+from recollect.limits import METADATA_BYTES, TAGS
 from tests.conftest import FlakyEmbedder
 
 if TYPE_CHECKING:
@@ -58,6 +60,62 @@ async def test_an_exact_copy_is_answered_with_the_first(work: AsyncSpace, embedd
     assert (await work.remember("The door code is 4711", kind="message")).created
     assert (await work.remember("The door code is 4711", namespace="other")).created
     assert (await work.stats()).memories == 3
+
+
+async def test_what_is_remembered_again_outlives_the_call(work: AsyncSpace) -> None:
+    """A memory that is about to expire loses its expiry when its copy has none, and else gets the later one."""
+    soon, later = datetime.now(UTC) + timedelta(seconds=30), datetime.now(UTC) + timedelta(days=1)
+    for first, again, expected in ((soon, None, None), (soon, later, later), (later, soon, later), (None, soon, None)):
+        text = f"The key is under the mat, {first} and {again}"
+        one = await work.remember(text, expires_at=first)
+        other = await work.remember(text, expires_at=again)
+        assert (other.created, other.memory.id, other.memory.expires_at) == (False, one.memory.id, expected)
+        assert await work.get(one.memory.id) == other.memory
+    for how in ("in bulk", "imported"):
+        text = f"The key is with the neighbours, {how}"
+        id = (await work.remember(text, expires_at=soon)).memory.id
+        lines = [json.dumps({"text": text})]
+        await (work.remember_many([Draft(text)]) if how == "in bulk" else work.import_lines(lines))
+        assert (await work.get(id)).expires_at is None
+
+
+async def test_a_copy_takes_over_what_it_lacks(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
+    """New tags and metadata keys, and a source and a time where there was none; nothing is overwritten. Only a title
+    that it takes over has it embedded anew, and it is found by that.
+    """
+    text, first = "It was paid on 3 May", datetime(2026, 5, 3, tzinfo=UTC)
+    id = (await work.remember(text, tags=["a", "b"], metadata={"n": 1})).memory.id
+    asked = embedder.asked
+    said = await work.remember(
+        text, tags=["c", "b"], metadata={"n": 2, "m": [3]}, source="mail", occurred_at=first, thread=None
+    )
+    memory = said.memory
+    assert (said.created, memory.id, memory.tags, memory.metadata) == (False, id, ("a", "b", "c"), {"n": 1, "m": [3]})
+    assert (memory.source, memory.occurred_at, memory.title) == ("mail", first, "")
+    assert embedder.asked == asked
+    titled = (await work.remember(text, title="Invoice 12345", source="chat")).memory
+    assert (titled.title, titled.source, titled.embedding) == ("Invoice 12345", "mail", "ready")
+    assert embedder.asked == asked + 1
+    assert [hit.memory.id for hit in await work.recall("Invoice", weights={"vector": 0, "graph": 0})] == [id]
+    assert (await work.remember(text, title="Another")).memory == titled == await work.get(id)
+    assert [memory.id for memory in (await work.list(tags=["c"])).memories] == [id]
+
+
+async def test_a_copy_has_no_more_than_a_memory_may(work: AsyncSpace) -> None:
+    """Tags and metadata that would be too many stay out; what was there stays."""
+    many = [f"tag {n}" for n in range(TAGS - 1)]
+    large = {"large": "x" * (METADATA_BYTES - 100)}
+    await work.remember("note", tags=many, metadata=large)
+    memory = (await work.remember("note", tags=["one more", "and another"], metadata={"more": "y" * 200})).memory
+    assert (memory.tags, memory.metadata) == ((*many, "one more"), large)
+
+
+async def test_a_turn_that_changed_is_still_known_again(work: AsyncSpace) -> None:
+    """A turn without a place of its own that says the same is a copy, also after the first one was given a tag."""
+    first = (await work.remember("Good morning", thread="talk")).memory
+    await work.update(first.id, tags=["polite"])
+    again = await work.remember("Good morning", thread="talk", tags=["twice"])
+    assert (again.created, again.memory.id, again.memory.tags) == (False, first.id, ("polite", "twice"))
 
 
 async def test_an_id_that_says_something_else_is_refused(work: AsyncSpace) -> None:
@@ -251,7 +309,9 @@ async def test_memories_are_numbered_in_the_order_in_which_they_came(
 
 
 async def test_batches_that_depend_on_each_other_keep_their_order(work: AsyncSpace) -> None:
-    """Batches are stored side by side, but the turns of a thread follow each other, and of copies the first counts."""
+    """Batches are stored side by side, but the turns of a thread follow each other, and of copies the first counts,
+    which the others join in their order.
+    """
     turns = [Draft(f"turn {n}", thread="t") for n in range(300)]
     await work.remember_many(turns)
     page = await work.list(limit=300, thread="t")
@@ -260,7 +320,7 @@ async def test_batches_that_depend_on_each_other_keep_their_order(work: AsyncSpa
     loaded = await work.remember_many(notes)
     assert (loaded.created, loaded.copies) == (100, 200)
     kept = {memory.text: memory.tags for memory in (await work.list(limit=500)).memories if memory.thread is None}
-    assert kept == {f"note {n}": (str(n),) for n in range(100)}
+    assert kept == {f"note {n}": (str(n), str(n + 100), str(n + 200)) for n in range(100)}
 
 
 async def test_given_vectors_are_used_and_checked(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
@@ -314,6 +374,35 @@ async def test_of_corrections_at_once_one_holds(work: AsyncSpace) -> None:
     refused = [str(one) for one in outcomes if isinstance(one, InvalidRequest)]
     assert refused == [f"memory {old!r} was superseded by {new.id!r} already: supersede that one"] * 4
     assert [memory.id for memory in (await work.list()).memories] == [new.id]
+
+
+async def test_what_is_remembered_beside_corrections_stays(work: AsyncSpace) -> None:
+    """Two supersede one memory while others remember their texts: what was acknowledged is there, whoever won."""
+    for n in range(30):
+        old = (await work.remember(f"The office is in town {n}")).memory.id
+        texts = [f"The office is in village {n}", f"The office is in city {n}"]
+        corrections = [asyncio.create_task(work.supersede(old, text)) for text in texts]
+        remembered = [asyncio.create_task(work.remember(text)) for text in texts]
+        outcomes = await asyncio.gather(*corrections, return_exceptions=True)
+        (holds,) = [one for one in outcomes if isinstance(one, Memory)]
+        assert (await work.get(old)).superseded_by == holds.id
+        for one in await asyncio.gather(*remembered):
+            assert (await work.get(one.memory.id)).superseded_by is None
+
+
+async def test_a_correction_that_is_refused_changes_nothing(work: AsyncSpace) -> None:
+    """Neither what it would have replaced, nor the copy that its tags would have joined."""
+    old = (await work.remember("The office is in Rome")).memory.id
+    new = await work.supersede(old, "The office is in Milan")
+    copy = (await work.remember("The office is in Turin")).memory
+    for text, id in (("The office is in Turin", None), ("The office is in Bari", copy.id), ("Nothing new", new.id)):
+        with pytest.raises(InvalidRequest):
+            await work.supersede(old, text, tags=["moved"], id=id)
+    with pytest.raises(InvalidRequest, match="says something else"):
+        await work.supersede(new.id, "The office is in Bari", id=copy.id)
+    with pytest.raises(InvalidRequest, match="itself"):
+        await work.supersede(new.id, "The office is in Milan", tags=["moved"])
+    assert (await work.list()).memories == (new, copy)
 
 
 async def test_a_memory_has_a_history(work: AsyncSpace) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from recollect.conformance.samples import HERE, NOW, ids, raises, record
 from recollect.errors import InvalidRequest, NotFound
 from recollect.ports import Store
-from recollect.types import Filter
+from recollect.types import Filter, Memory
 
 CHAIN = ["d", "a", "e", "b", "c"]
 """Each was replaced by the next; their ids are in another order."""
@@ -39,7 +39,8 @@ async def spec_of_several_successors_one_wins(store: Store) -> None:
     """Who supersedes what was superseded meanwhile is told by what; the same successor may be named again."""
     await store.add(HERE, [record(id) for id in ("old", "a", "b", "c")])
     tries = (store.supersede(HERE, "old", new, now=NOW) for new in "abc")
-    refused = [one for one in await asyncio.gather(*tries, return_exceptions=True) if one is not None]
+    outcomes = await asyncio.gather(*tries, return_exceptions=True)
+    refused = [one for one in outcomes if not isinstance(one, Memory)]
     winner = (await store.get(HERE, ["old"]))["old"].superseded_by
     assert winner is not None
     assert winner in "abc"
@@ -48,6 +49,36 @@ async def spec_of_several_successors_one_wins(store: Store) -> None:
         assert isinstance(error, InvalidRequest)
         assert f"was superseded by {winner!r} already: supersede that one" in str(error)
     await store.supersede(HERE, "old", winner, now=NOW)
+
+
+async def spec_a_successor_is_stored_if_it_wins(store: Store) -> None:
+    """A record that replaces a memory is stored with the mark, or not at all; a copy of it that is here replaces the
+    memory instead, and stays whatever comes of it.
+    """
+    await store.add(HERE, [record("old"), record("copy", "the same")])
+    tries = [store.supersede(HERE, "old", record(id, "the same" if id == "b" else ""), now=NOW) for id in "abc"]
+    outcomes = await asyncio.gather(*tries, return_exceptions=True)
+    (new,) = [one for one in outcomes if isinstance(one, Memory)]
+    assert (await store.get(HERE, ["old"]))["old"].superseded_by == new.id
+    assert sum(isinstance(one, InvalidRequest) for one in outcomes) == 2
+    assert new.id in ("a", "copy", "c")
+    assert await ids(store) == sorted({"copy", new.id})
+    assert (await store.get(HERE, [new.id]))[new.id] == new
+
+
+async def spec_a_refused_successor_leaves_nothing(store: Store) -> None:
+    """Not for a memory that is not here, not for itself, not under an id that says something else."""
+    await store.add(HERE, [record("old"), record("other", tags=("a",))])
+    before = await store.get(HERE, ["old", "other"])
+    with raises(NotFound, "nothing"):
+        await store.supersede(HERE, "nothing", record("new"), now=NOW)
+    with raises(NotFound, "nothing"):
+        await store.supersede("nowhere", "nothing", record("new", space="nowhere"), now=NOW)
+    with raises(InvalidRequest, "itself"):
+        await store.supersede(HERE, "old", record("new", "memory old", tags=("b",)), now=NOW)
+    with raises(InvalidRequest, "says something else"):
+        await store.supersede(HERE, "old", record("other", "another text"), now=NOW)
+    assert await store.get(HERE, ["old", "other", "new"]) == before
 
 
 async def spec_supersede_makes_no_cycles(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -63,6 +64,66 @@ async def spec_an_exact_copy_is_not_stored(store: Store) -> None:
     assert [answer.created for answer in (first, twice, again)] == [True, False, False]
     assert {answer.memory.id for answer in (first, twice, again)} == {"a"}
     assert await ids(store) == ["a"]
+
+
+async def spec_a_copy_takes_over_what_it_lacks(store: Store) -> None:
+    """Tags, metadata keys, source and times join what is there, in one batch and in later ones; nothing is overwritten,
+    and a record that does not join changes nothing.
+    """
+    await store.add(HERE, [record("a", "same", tags=("x",), metadata={"n": 1}), record("b", "same", tags=("y", "x"))])
+    first = (await store.get(HERE, ["a"]))["a"]
+    assert first.tags == ("x", "y")
+    later = record("c", "same", tags=("z",), metadata={"n": 2, "m": 3}, source="mail", occurred_at=NOW)
+    ((kept, created),) = await store.add(HERE, [replace(later, joins=False)])
+    assert (kept, created) == (first, False)
+    ((joined, created),) = await store.add(HERE, [later])
+    assert (joined.id, joined.tags, joined.metadata, created) == ("a", ("x", "y", "z"), {"n": 1, "m": 3}, False)
+    assert (joined.source, joined.occurred_at) == ("mail", NOW)
+    again = record("d", "same", source="other", occurred_at=NOW + timedelta(days=1))
+    assert await store.add(HERE, [again]) == [(joined, False)]
+    assert await store.get(HERE, ["a"]) == {"a": joined}
+    assert await ids(store, replace(ALL, tags=("z",))) == ["a"]
+
+
+async def spec_a_copy_lives_as_long_as_the_longer(store: Store) -> None:
+    """No expiry is the longest life; what has expired is not called back."""
+    day = timedelta(days=1)
+    soon, late = datetime.now(UTC) + day, datetime.now(UTC) + 2 * day
+    for text, first, again, expected in (
+        ("one", soon, None, None), ("two", None, soon, None), ("three", soon, late, late), ("four", late, soon, late)
+    ):  # fmt: skip
+        await store.add(HERE, [record(text, text, expires_at=first)])
+        ((joined, created),) = await store.add(HERE, [record(f"again {text}", text, expires_at=again)])
+        assert (joined.id, joined.expires_at, created) == (text, expected, False)
+    await store.add(HERE, [record("gone", expires_at=NOW)])
+    await store.add(HERE, [record("gone")])
+    assert (await store.get(HERE, ["gone"]))["gone"].expires_at == NOW
+
+
+async def spec_what_joins_at_once_is_kept(store: Store) -> None:
+    """Of many copies that bring a tag each, every tag is there in the end."""
+    await store.add(HERE, [record("a", "same")])
+    await asyncio.gather(*(store.add(HERE, [record(f"copy {n}", "same", tags=(f"t{n}",))]) for n in range(10)))
+    assert sorted((await store.get(HERE, ["a"]))["a"].tags) == [f"t{n}" for n in range(10)]
+
+
+async def spec_a_title_that_joins_is_found(store: Store) -> None:
+    """By its words; a vector that comes with it takes the place of the old one, and without one the memory waits."""
+    await store.set_generation(MODEL)
+    for id, vector in (("a", unit(0, 1)), ("b", None)):
+        await store.add(HERE, [record(id, vector=unit(1))])
+        ((joined, _),) = await store.add(HERE, [record("copy", f"memory {id}", title=f"umbrella {id}", vector=vector)])
+        assert (joined.id, joined.title) == (id, f"umbrella {id}")
+        assert joined.embedding == ("pending" if vector is None else "ready")
+    assert await found(store, "umbrella a") == ["a", "b"]
+    assert await nearest(store, unit(0, 1)) == ["a"]
+
+
+async def spec_an_update_keeps_what_copies_are_known_by(store: Store) -> None:
+    """A turn that was given no place is still the original of its copies after another field of it has changed."""
+    await store.add(HERE, [record("a", "same", thread="t")])
+    await store.update(HERE, "a", {"tags": ("x",)}, now=NOW)
+    assert [answer.memory.id for answer in await store.add(HERE, [record("b", "same", thread="t")])] == ["a"]
 
 
 async def spec_the_same_text_elsewhere_is_no_copy(store: Store) -> None:

@@ -183,7 +183,7 @@ async def _records(store: Store, space: str) -> AsyncIterator[list[Record]]:
         async for edge in store.edges(space, ids):
             links[edge.source if edge.source in marks else edge.target].append(edge)
         yield [
-            Record(memory, vectors.get(memory.id), tuple(links[memory.id]), mark.linked, mark.hash)
+            Record(memory, vectors.get(memory.id), tuple(links[memory.id]), mark.linked, mark.hash, joins=False)
             for memory in memories
             if (mark := marks.get(memory.id))
         ]

@@ -239,25 +239,15 @@ class Engine:
 
     async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
         """Replace a memory by a new one (a draft) or by another that is there already (its id)."""
-        known = await self.get(space, old)
-        check_supersedable(known, new)
-        if isinstance(new, str):
-            by = Remembered(await self.get(space, new), created=False)
-            if by.memory.superseded_by is not None:
-                raise InvalidRequest(f"memory {new!r} is itself superseded: name the one that holds now")
-        else:
-            by = await self.remember(space, new)
-        id = by.memory.id
-        if id == old:
-            raise InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
-        try:
-            await self.store.supersede(space, old, id, now=datetime.now(UTC))
-        except (InvalidRequest, NotFound):  # somebody else was quicker
-            if by.created:
-                await self.forget(space, [id])
-            raise
+        self._upkeep.first_use(space)
+        check_supersedable(await self.get(space, old), new)
+        if isinstance(new, str) and (await self.get(space, new)).superseded_by is not None:
+            raise InvalidRequest(f"memory {new!r} is itself superseded: name the one that holds now")
+        successor = await self._rememberer.supersede(space, old, new)
         self._wrote()
-        return await self.get(space, id)
+        if successor.embedding == "pending":
+            self._upkeep.catch_up(space)
+        return successor
 
     async def link(self, space: str, edge: Edge) -> None:
         checked = Edge(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from recollect.engine.drafts import complete
 from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
-from recollect.limits import check_vectors
+from recollect.limits import check_same_text, check_vectors
 from recollect.ports import Store, VectorIndex
 from recollect.types import SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered, Scored
 
@@ -48,13 +48,29 @@ class Rememberer:
 
     async def remember(self, space: str, draft: Draft) -> Remembered:
         """One memory, findable and linked to its three nearest when this returns."""
+        record = await self._ready(space, draft)
+        (remembered,) = await self._store.add(space, [record])
+        check_same_text(record.memory, remembered.memory)
+        return remembered
+
+    async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
+        """What replaces a memory from now on. A draft is stored in the transaction that marks the old memory, so that
+        one that comes too late leaves nothing behind to be forgotten again.
+        """
+        by = new if isinstance(new, str) else await self._ready(space, new)
+        return await self._store.supersede(space, old, by, now=datetime.now(UTC))
+
+    async def _ready(self, space: str, draft: Draft) -> Record:
+        """A draft as a record with its vector and its links to its nearest; one that is only a copy has neither."""
         memory = complete(space, draft, datetime.now(UTC))
-        if (copy := (await self._store.copies(space, [memory]))[0]) is not None:
-            return _same(memory, Remembered(copy, created=False))
-        vector = (await self._vectors_of(space, [draft], [memory]))[0]
-        edges = None if vector is None else await self._nearest(space, memory.id, vector)
-        (remembered,) = await self._store.add(space, [_record(memory, vector, edges)])
-        return _same(memory, remembered)
+        (copy,) = await self._store.copies(space, [memory])
+        if copy is not None:
+            check_same_text(memory, copy)
+        if not _must_be_embedded(memory, copy):
+            return Record(memory)
+        (vector,) = await self._vectors_of(space, [draft], [memory])
+        edges = None if vector is None or copy is not None else await self._nearest(space, memory.id, vector)
+        return _record(memory, vector, edges)
 
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
@@ -77,7 +93,7 @@ class Rememberer:
                     while under_way:  # what came before is stored, and said to be
                         yield await under_way.popleft().task
                     raise
-                embedded = _must_be_embedded(some)
+                embedded = _lack_vectors(some)
                 while under_way and (not some or embedded or _must_wait(memories, under_way)):
                     yield await under_way.popleft().task
                 if not some:
@@ -106,12 +122,12 @@ class Rememberer:
         self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]
     ) -> list[Remembered | InvalidRequest]:
         # what is there already need not be embedded; where nothing is to be embedded, storing finds it soon enough
-        copies = await self._store.copies(space, memories) if _must_be_embedded(drafts) else [None] * len(memories)
-        fresh = [n for n, copy in enumerate(copies) if copy is None]
-        vectors = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
-        records = [_record(memories[n], vector) for n, vector in zip(fresh, vectors, strict=True)]
-        added = iter(await self._store.add(space, records) if records else ())
-        answers = [next(added) if copy is None else Remembered(copy, created=False) for copy in copies]
+        copies = await self._store.copies(space, memories) if _lack_vectors(drafts) else [None] * len(memories)
+        pairs = enumerate(zip(memories, copies, strict=True))
+        fresh = [n for n, (memory, copy) in pairs if _must_be_embedded(memory, copy)]
+        made = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
+        vectors = dict(zip(fresh, made, strict=True))
+        answers = await self._store.add(space, [_record(memory, vectors.get(n)) for n, memory in enumerate(memories)])
         return [_checked(memory, answer) for memory, answer in zip(memories, answers, strict=True)]
 
     async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Vector | None]:
@@ -155,21 +171,13 @@ def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | Non
     return Record(memory, vector, edges or (), linked=edges is not None)
 
 
-def _same(memory: Memory, answer: Remembered) -> Remembered:
-    """The answer to a memory, or the refusal of it."""
-    checked = _checked(memory, answer)
-    if isinstance(checked, InvalidRequest):
-        raise checked
-    return checked
-
-
 def _checked(memory: Memory, answer: Remembered) -> Remembered | InvalidRequest:
-    """The answer to a memory, which says the same: an id stands for one text, and a new one would go unheard."""
-    if answer.memory.text == memory.text:
-        return answer
-    return InvalidRequest(
-        f"memory {memory.id!r} is there already and says something else: update it, or leave the id out"
-    )
+    """The answer to a memory, or the refusal of it."""
+    try:
+        check_same_text(memory, answer.memory)
+    except InvalidRequest as refused:
+        return refused
+    return answer
 
 
 def _in_batch(number: int, error: InvalidRequest) -> InvalidRequest:
@@ -195,8 +203,13 @@ def _completed(space: str, drafts: Sequence[Draft], position: int) -> list[Memor
     return memories
 
 
-def _must_be_embedded(drafts: Iterable[Draft]) -> bool:
+def _lack_vectors(drafts: Iterable[Draft]) -> bool:
     return any(draft.vector is None for draft in drafts)
+
+
+def _must_be_embedded(memory: Memory, copy: Memory | None) -> bool:
+    """Whether a memory needs a vector: not where a copy has one, unless that takes over its title."""
+    return copy is None or (memory.title != "" and copy.title == "")
 
 
 def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch]) -> bool:

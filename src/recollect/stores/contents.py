@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
-from recollect.limits import check_supersedable
+from recollect.limits import METADATA_BYTES, TAGS, check_supersedable
 from recollect.types import Edge, EmbeddingState, Generation, Memory, Record
 
 if TYPE_CHECKING:
@@ -108,6 +108,37 @@ def sift(
     return new, answers
 
 
+def changed_hash(hash: bytes, old: Memory, new: Memory) -> bytes:
+    """The hash of a memory that has changed: the one it has, unless something changed that copies are known by."""
+    wanted = content_hash(new)
+    return hash if wanted == content_hash(old) else wanted
+
+
+def joining(copy: Memory, said: Memory) -> dict[str, Any]:
+    """What changes in a memory when its exact copy is remembered. It takes over what it lacks: new tags, new metadata
+    keys, and a title, source or time where it has none. It lives as long as the longer of the two. Nothing it has is
+    overwritten. Tags and metadata that would exceed a memory's limits stay out, and what holds no more stays as it is.
+    """
+    if copy.superseded_by is not None or is_over(copy):
+        return {}
+    metadata = {**copy.metadata, **{key: value for key, value in said.metadata.items() if key not in copy.metadata}}
+    fits = len(json_text(metadata).encode()) <= METADATA_BYTES
+    joined = {
+        "title": copy.title or said.title,
+        "tags": tuple(dict.fromkeys((*copy.tags, *said.tags)))[:TAGS],
+        "source": copy.source or said.source,
+        "metadata": metadata if fits else copy.metadata,
+        "occurred_at": copy.occurred_at or said.occurred_at,
+        "expires_at": _longer(copy.expires_at, said.expires_at),
+    }
+    return {name: value for name, value in joined.items() if value != getattr(copy, name)}
+
+
+def _longer(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two expiries; None is no expiry, and later than any."""
+    return None if one is None or other is None else max(utc(one), utc(other))
+
+
 def copy_refused(id: str, other: str) -> InvalidRequest:
     return InvalidRequest(f"This would make {id!r} an exact copy of {other!r}: forget one of them instead.")
 
@@ -146,6 +177,8 @@ def check_succession(here: Mapping[str, Memory], old: str, new: str) -> None:
 
 
 def superseding_refused(old: str, new: str) -> InvalidRequest:
+    if old == new:
+        return InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
     return InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself.")
 
 

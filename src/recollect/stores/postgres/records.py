@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from recollect.ports import Beside, Mark
-from recollect.stores.contents import check_succession, content_hash, standing, superseding_refused, utc
+from recollect.stores.contents import content_hash, standing, utc
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
 from recollect.stores.postgres.rows import Q, fetch, firsts, rows_of, stored
@@ -60,14 +60,6 @@ async def unlinked(db: Database, space: int, limit: int) -> list[str]:
 async def marks(db: Database, space: int, ids: Sequence[str]) -> dict[str, Mark]:
     found = await rows_of(db, Q["marks"], space=space, ids=list(ids))
     return {id: Mark(hash, linked) for id, hash, linked in found}
-
-
-async def supersede(db: Database, space: int, name: str, old: str, new: str, now: datetime) -> None:
-    await db.execute(Q["lock_successions"], {"space": space})
-    check_succession(await fetch(db, space, name, (old, new)), old, new)
-    if old in await firsts(db, Q["successors"], space=space, id=new):
-        raise superseding_refused(old, new)
-    await db.execute(Q["supersede"], {"space": space, "old": old, "new": new, "now": utc(now)})
 
 
 async def history(db: Database, space: int, name: str, id: str, limit: int) -> list[Memory]:

@@ -13,26 +13,31 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from recollect.limits import check_same_text
 from recollect.stores.contents import (
     Answer,
     New,
     Thread,
     changed,
+    changed_hash,
     check_changes,
     check_dimensions,
-    content_hash,
+    check_succession,
     copy_refused,
     embedding_state,
     first_links,
     fitting,
+    joining,
     missing,
     passage,
     places,
     position,
     record_hash,
     sift,
+    superseding_refused,
     threads_of,
     unknown_generation,
+    utc,
 )
 from recollect.stores.postgres import graph, vectors, words
 from recollect.stores.postgres.bulk import MANY, Database, Table, write_rows
@@ -50,16 +55,44 @@ async def add(
     db: Database, space: int, name: str, batch: Sequence[Record], rows: Sequence[int] = ()
 ) -> list[Remembered]:
     """Store what is new, in rows of these numbers if they were chosen before; what is not new is answered with the
-    memory that was there first.
+    memory that was there first, and joins it.
     """
-    new, answers = await _sift(db, space, batch)
+    now = datetime.now(UTC)
+    await _lock_threads(db, space, threads_of(record.memory for record in batch))
+    new, answers = await _sift(db, space, batch, now)
     added = await _insert(db, space, name, new, rows[: len(new)] or await new_rows(db, len(new))) if new else {}
     await graph.link_present(db, space, first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in added}
     memories = added | (await fetch(db, space, name, copied) if copied else {})
+    for record, answer in zip(batch, answers, strict=True):
+        if record.joins and not answer.created and record.memory.text == memories[answer.id].text:
+            memories[answer.id] = await _join(db, space, name, memories[answer.id], record, now)
     if len(new) >= MANY:
         await _introduce(db)
     return [Remembered(memories[answer.id], answer.created) for answer in answers]
+
+
+async def supersede(db: Database, space: int, name: str, old: str, new: Record | str, now: datetime) -> Memory:
+    """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
+    await db.execute(Q["lock_successions"], {"space": space})
+    by = new if isinstance(new, str) else await _successor(db, space, name, old, new)
+    check_succession(await fetch(db, space, name, (old, by)), old, by)
+    if old in await firsts(db, Q["successors"], space=space, id=by):
+        raise superseding_refused(old, by)
+    await db.execute(Q["supersede"], {"space": space, "old": old, "new": by, "now": utc(now)})
+    return (await fetch(db, space, name, [by]))[by]
+
+
+async def _successor(db: Database, space: int, name: str, old: str, record: Record) -> str:
+    """The id of what is to replace a memory that is here, stored now or before. The memory is locked before anything is
+    stored: others that remember the same texts wait for this transaction, and it does not wait for them.
+    """
+    await _lock_threads(db, space, threads_of([record.memory]))
+    if not await rows_of(db, Q["forgetting"], space=space, ids=[old]):
+        raise missing(old)
+    ((memory, _),) = await add(db, space, name, [record])
+    check_same_text(record.memory, memory)
+    return memory.id
 
 
 async def update(
@@ -75,10 +108,30 @@ async def update(
     goes: the vector, and the memory's own links to its nearest.
     """
     check_changes(changes)
-    old = await _hold(db, space, name, id, changes)
+    return await _change(db, space, await _hold(db, space, name, id, changes), changes, vector, now)
+
+
+async def _join(db: Database, space: int, name: str, copy: Memory, record: Record, now: datetime) -> Memory:
+    """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over. What
+    others join at the same time is kept: it is read again once nobody else can change it.
+    """
+    if not joining(copy, record.memory):
+        return copy
+    held = await _hold(db, space, name, copy.id, {})
+    changes = joining(held.memory, record.memory)
+    vector = record.vector if "title" in changes else None
+    return await _change(db, space, held, changes, vector, now) if changes else held.memory
+
+
+async def _change(
+    db: Database, space: int, old: Stored, changes: Mapping[str, Any], vector: Vector | None, now: datetime
+) -> Memory:
     new = await _placed(db, space, changed(old.memory, changes, vector, now))
-    await _refuse_copy(db, space, new)
-    await _replace(db, space, old, new)
+    hash = changed_hash(old.hash, old.memory, new)
+    for other in await firsts(db, Q["ids_by_hash"], space=space, hash=hash):
+        if other != new.id:
+            raise copy_refused(new.id, other)
+    await _replace(db, space, hash, old, new)
     if vector is not None:
         pairs = [(old.row, vector)]
         await vectors.put(db, space, await _generation_for(db, pairs), pairs)
@@ -123,11 +176,10 @@ async def _introduce(db: Database) -> None:
         await db.execute(Q["analyze"])
 
 
-async def _sift(db: Database, space: int, batch: Sequence[Record]) -> tuple[list[New], list[Answer]]:
+async def _sift(db: Database, space: int, batch: Sequence[Record], now: datetime) -> tuple[list[New], list[Answer]]:
     """What is new, and what answers the rest, which nobody else forgets until the transaction ends."""
     hashes = [record_hash(record) for record in batch]
     ids = [record.memory.id for record in batch]
-    now = datetime.now(UTC)
     found = await rows_of(db, Q["originals"], space=space, ids=ids, hashes=hashes, now=now)
     if released := [hash for id, hash, over in found if over and hash != id.encode()]:
         await db.execute(Q["release_expired"], {"space": space, "hashes": released, "now": now})
@@ -141,7 +193,6 @@ async def _sift(db: Database, space: int, batch: Sequence[Record]) -> tuple[list
 async def _insert(db: Database, space: int, name: str, new: Sequence[New], rows: Sequence[int]) -> dict[str, Memory]:
     """The rows, tags, words and vectors of new records; the memories as they are stored."""
     memories = [record.memory for _, record in new]
-    await _lock_threads(db, space, threads_of(memories))
     columns = [
         encode(record.memory, place=place, embedding=embedding_state(record))
         for (_, record), place in zip(new, await _places(db, space, memories), strict=True)
@@ -196,13 +247,7 @@ async def _placed(db: Database, space: int, memory: Memory) -> Memory:
     return decode(memory.space, encode(memory, place=place, embedding=memory.embedding))
 
 
-async def _refuse_copy(db: Database, space: int, memory: Memory) -> None:
-    for other in await firsts(db, Q["ids_by_hash"], space=space, hash=content_hash(memory)):
-        if other != memory.id:
-            raise copy_refused(memory.id, other)
-
-
-async def _replace(db: Database, space: int, old: Stored, new: Memory) -> None:
+async def _replace(db: Database, space: int, hash: bytes, old: Stored, new: Memory) -> None:
     """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
     row = old.row
     if position(new) != position(old.memory):
@@ -212,7 +257,7 @@ async def _replace(db: Database, space: int, old: Stored, new: Memory) -> None:
         await _add(db, "add_unlinked", space, [row])
     columns = encode(new, place=new.place, embedding=new.embedding)
     named = dict(zip(COLUMNS, columns[: len(COLUMNS)], strict=True))
-    await db.execute(Q["update_memory"], {"space": space, "row": row, "hash": content_hash(new), **named})
+    await db.execute(Q["update_memory"], {"space": space, "row": row, "hash": hash, **named})
     if new.tags != old.memory.tags:
         await db.execute(Q["delete_tags"], {"space": space, "row": row})
         await _add(db, "add_tags", space, [row])

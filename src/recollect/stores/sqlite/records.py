@@ -10,9 +10,9 @@ import apsw
 
 from recollect.errors import EmbeddingMismatch
 from recollect.ports import Beside, Mark
-from recollect.stores.contents import check_succession, content_hash, standing, superseding_refused
+from recollect.stores.contents import content_hash, standing
 from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
+from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers
 from recollect.types import Filter, Generation, Memory, Page, SpaceStats
 
 
@@ -71,12 +71,9 @@ def marks(db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Mark
     return {id: Mark(hash, bool(linked)) for id, hash, linked in db.execute(Q["marks"], (space, as_json(ids)))}
 
 
-def supersede(db: apsw.Connection, space: int, name: str, old: str, new: str, now: datetime) -> None:
-    check_succession(fetch(db, space, name, (old, new)), old, new)
-    if old in _firsts(db.execute(Q["successors"], (space, new))):
-        raise superseding_refused(old, new)
-    tick(db)
-    db.execute(Q["supersede"], (space, old, new, micros(now)))
+def successors(db: apsw.Connection, space: int, id: str) -> list[str]:
+    """A memory and those that replaced it, one after the other."""
+    return _firsts(db.execute(Q["successors"], (space, id)))
 
 
 def history(db: apsw.Connection, space: int, name: str, id: str, limit: int) -> list[Memory]:

@@ -151,8 +151,8 @@ class SqliteStore:
     async def forget(self, space: str, ids: Sequence[str]) -> int:
         return await self._write(space, lambda db, number: writes.forget(db, number, ids))
 
-    async def supersede(self, space: str, old: str, new: str, *, now: datetime) -> None:
-        await self._write(space, lambda db, number: records.supersede(db, number, space, old, new, now))
+    async def supersede(self, space: str, old: str, new: Record | str, *, now: datetime) -> Memory:
+        return await self._write(space, lambda db, number: writes.supersede(db, number, space, old, new, now))
 
     async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
         return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))

@@ -12,24 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from recollect.limits import check_same_text
 from recollect.stores.contents import (
     Answer,
     New,
     Thread,
     changed,
+    changed_hash,
     check_changes,
     check_dimensions,
-    content_hash,
+    check_succession,
     copy_refused,
     embedding_state,
     first_links,
     fitting,
+    joining,
     missing,
     passage,
     places,
     position,
     record_hash,
     sift,
+    superseding_refused,
     threads_of,
     unknown_generation,
 )
@@ -42,13 +46,37 @@ if TYPE_CHECKING:
 
 
 def add(db: apsw.Connection, space: int, name: str, batch: Sequence[Record]) -> list[Remembered]:
-    """Store what is new; what is not is answered with the memory that was there first."""
-    new, answers = _sift(db, space, batch)
+    """Store what is new; what is not is answered with the memory that was there first, and joins it."""
+    now = datetime.now(UTC)
+    new, answers = _sift(db, space, batch, now)
     stored = _insert(db, space, name, new) if new else {}
     graph.link_present(db, space, first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in stored}
     memories = stored | (fetch(db, space, name, copied) if copied else {})
+    for record, answer in zip(batch, answers, strict=True):
+        if record.joins and not answer.created and record.memory.text == memories[answer.id].text:
+            memories[answer.id] = _join(db, space, memories[answer.id], record, now)
     return [Remembered(memories[answer.id], answer.created) for answer in answers]
+
+
+def supersede(db: apsw.Connection, space: int, name: str, old: str, new: Record | str, now: datetime) -> Memory:
+    """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
+    by = new if isinstance(new, str) else _successor(db, space, name, old, new)
+    check_succession(fetch(db, space, name, (old, by)), old, by)
+    if old in records.successors(db, space, by):
+        raise superseding_refused(old, by)
+    tick(db)
+    db.execute(Q["supersede"], (space, old, by, micros(now)))
+    return fetch(db, space, name, [by])[by]
+
+
+def _successor(db: apsw.Connection, space: int, name: str, old: str, record: Record) -> str:
+    """The id of what is to replace a memory that is here, stored now or before."""
+    if not row_numbers(db, space, [old]):
+        raise missing(old)
+    ((memory, _),) = add(db, space, name, [record])
+    check_same_text(record.memory, memory)
+    return memory.id
 
 
 def update(
@@ -64,13 +92,29 @@ def update(
     goes: the vector, and the memory's own links to its nearest.
     """
     check_changes(changes)
-    row = row_numbers(db, space, [id]).get(id)
-    if row is None:
+    old = fetch(db, space, name, [id]).get(id)
+    if old is None:
         raise missing(id)
-    old = fetch(db, space, name, [id])[id]
+    return _change(db, space, old, changes, vector, now)
+
+
+def _join(db: apsw.Connection, space: int, copy: Memory, record: Record, now: datetime) -> Memory:
+    """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over."""
+    changes = joining(copy, record.memory)
+    return _change(db, space, copy, changes, record.vector if "title" in changes else None, now) if changes else copy
+
+
+def _change(
+    db: apsw.Connection, space: int, old: Memory, changes: Mapping[str, Any], vector: Vector | None, now: datetime
+) -> Memory:
+    id = old.id
+    row, mark = row_numbers(db, space, [id])[id], records.marks(db, space, [id])[id]
     new = _placed(db, space, changed(old, changes, vector, now))
-    _refuse_copy(db, space, new)
-    _replace(db, space, row, old, new)
+    hash = changed_hash(mark.hash, old, new)
+    for other in records.ids_by_hash(db, space, [hash]).values():
+        if other != id:
+            raise copy_refused(id, other)
+    _replace(db, space, row, hash, old, new)
     seq = tick(db)
     if vector is not None:
         _put_vectors(db, space, seq, [(row, vector)])
@@ -104,9 +148,9 @@ def put_vectors(db: apsw.Connection, space: int, name: str, embedded: Sequence[t
         db.executemany(Q["set_ready"], ((row,) for row in rows.values()))
 
 
-def _sift(db: apsw.Connection, space: int, batch: Sequence[Record]) -> tuple[list[New], list[Answer]]:
+def _sift(db: apsw.Connection, space: int, batch: Sequence[Record], now: datetime) -> tuple[list[New], list[Answer]]:
     hashes = [record_hash(record) for record in batch]
-    db.execute(Q["release_expired"], (space, as_json(hash.hex() for hash in hashes), micros(datetime.now(UTC))))
+    db.execute(Q["release_expired"], (space, as_json(hash.hex() for hash in hashes), micros(now)))
     stored = records.originals(db, space, [record.memory.id for record in batch], hashes)
     return sift(batch, hashes, stored)
 
@@ -137,13 +181,7 @@ def _placed(db: apsw.Connection, space: int, memory: Memory) -> Memory:
     return decode(memory.space, encode(memory, place=place, embedding=memory.embedding))
 
 
-def _refuse_copy(db: apsw.Connection, space: int, memory: Memory) -> None:
-    for other in records.ids_by_hash(db, space, [content_hash(memory)]).values():
-        if other != memory.id:
-            raise copy_refused(memory.id, other)
-
-
-def _replace(db: apsw.Connection, space: int, row: int, old: Memory, new: Memory) -> None:
+def _replace(db: apsw.Connection, space: int, row: int, hash: bytes, old: Memory, new: Memory) -> None:
     """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
     if position(new) != position(old):
         words.remove(db, space, [row])
@@ -151,7 +189,7 @@ def _replace(db: apsw.Connection, space: int, row: int, old: Memory, new: Memory
         graph.unlink_nearest(db, space, row)
     db.execute(Q["delete_tags"], (as_json([row]),))
     columns = encode(new, place=new.place, embedding=new.embedding)
-    db.execute(Q["update_memory"], (row, content_hash(new), *columns))
+    db.execute(Q["update_memory"], (row, hash, *columns))
     _put_tags(db, space, [(row, new)])
     if _word_row(row, new) != _word_row(row, old):
         words.put(db, space, [_word_row(row, new)])
