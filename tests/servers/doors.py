@@ -20,6 +20,8 @@ from recollect.servers.documents import json_ready
 from tests.servers.cli_runner import Cli
 from tests.servers.mcp_clients import on_stdio, over_http
 
+COUNTED = {"forget": "forgotten", "used": "used"}
+"""The verbs that take ids, and what their answers call how many there were."""
 LISTENING = re.compile(rb"is served on (http://\S+)")
 
 
@@ -42,13 +44,14 @@ class Library:
 
     async def do(self, verb: str, **said: Any) -> Any:
         try:
-            answer = self._space.forget(said["id"]) if verb == "forget" else getattr(self._space, verb)(**said)
+            call = getattr(self._space, verb)
+            answer = call(said["id"]) if verb in COUNTED else call(**said)
             if isawaitable(answer):
                 answer = await answer
         except RecollectError as error:
             raise Refused(type(error).__name__, str(error)) from error
-        if verb == "forget":
-            return {"forgotten": answer}
+        if verb in COUNTED:
+            return {COUNTED[verb]: answer}
         return said if verb == "link" else json_ready(answer)  # which returns nothing
 
 
@@ -83,6 +86,7 @@ class Http:
             "remember": ("POST", "/memories"),
             "get": ("GET", "/memories/{id}"),
             "forget": ("DELETE", "/memories/{id}"),
+            "used": ("POST", "/used"),
             "recall": ("POST", "/recall"),
             "supersede": ("POST", "/supersede"),
             "link": ("POST", "/links"),
@@ -90,6 +94,8 @@ class Http:
         }[verb]
         inside = {"id": said.pop("id")} if "{id}" in path else {}
         address = self._root + path.format(**inside)
+        if verb == "used":
+            said = {"ids": [said["id"]]}
         if method == "POST":
             answer = await self._http.post(address, json=said)
         else:
@@ -110,7 +116,7 @@ class Mcp:
     async def do(self, verb: str, **said: Any) -> Any:
         if "old" in said:
             said["id"] = said.pop("old")
-        if verb == "forget":
+        if verb in COUNTED:
             said = {"ids": [said["id"]]}
         elif verb not in ("get", "link"):
             said["full"] = True

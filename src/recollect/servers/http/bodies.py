@@ -84,6 +84,14 @@ class Supersession(Described):
     id: str | None = Field(None, description="An id of your own for the new one.")
 
 
+class Uses(Body):
+    """Memories that were of use."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [ID]}]})
+
+    ids: list[str] = Field(min_length=1, max_length=MANY)
+
+
 class Filters(Body):
     """Which memories are looked at; what is left out does not narrow."""
 
