@@ -166,6 +166,10 @@ class AsyncRecollect:
         """Whether each engine answers now, in a second or two at most: the store, external indexes, the embedder."""
         return await answering(self._engine)
 
+    def keep_scores(self) -> None:
+        """Bring the qualities of every space up to date each hour, in the background, until this is closed."""
+        self._engine.scoring.keep_up()
+
     def on_recall(self, listener: RecallListener) -> None:
         """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.
         It is called before the answer goes out, so it must be quick, and must not raise.
@@ -217,6 +221,10 @@ class AsyncSpace:
     async def forget(self, *ids: str) -> int:
         """Delete memories for good; how many there were."""
         return await self._engine.forget(self.name, ids)
+
+    async def used(self, *ids: str) -> int:
+        """Say that memories were of use, each of them once; how many there are. Being returned counts a tenth of it."""
+        return await self._engine.used(self.name, ids)
 
     async def supersede(
         self, old: str, text: str | None = None, *, by: str | None = None, **fields: Unpack[MemoryFields]
@@ -275,7 +283,9 @@ class AsyncSpace:
         return await self._engine.usage(self.name, since)
 
     async def score(self, *, on_progress: Callable[[int], None] | None = None) -> Rated:
-        """Give every memory its quality, by how often and how recently it was recalled. Run it now and then."""
+        """Give every memory its quality, by how often and how recently it proved useful. It is done in the background
+        once a day; this does it now.
+        """
         return await self._engine.score(self.name, on_progress)
 
     def export(self) -> AsyncIterator[dict[str, Any]]:

@@ -201,6 +201,9 @@ class Records(Protocol):
     async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
         """Count how often these ids were recalled since they were last counted, the last time at `now`."""
 
+    async def mark_used(self, space: str, ids: Sequence[str], *, now: datetime) -> int:
+        """Count that these ids, each of them once, were of use at `now`; how many there are."""
+
     async def spaces(self) -> Sequence[str]: ...
 
     async def stats(self, space: str) -> SpaceStats: ...
@@ -363,8 +366,17 @@ class Accounts(Protocol):
     async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
         """What was counted for the hours that begin then or later, oldest first."""
 
-    async def most_hits(self, space: str) -> int:
-        """How often the memory was recalled that was recalled most."""
+    async def most_useful(self, space: str, per_hit: float) -> float:
+        """How often the memory proved useful that did so most: its uses, and `per_hit` for each of its hits."""
+
+    async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
+        """Whether the qualities of the space were last brought up to date before then: if so, nobody else is told so
+        from `now` on, and the answer is the id after which to begin, "" for the first. None: it is not due. A space
+        counts as up to date when it begins.
+        """
+
+    async def note_scoring(self, space: str, scored_at: datetime | None, after: str | None = None) -> None:
+        """Note that the qualities were brought up to date then; without a time, that they are due, from an id on."""
 
     async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
         """Set the quality of these ids and nothing else of them; how many had another one before."""

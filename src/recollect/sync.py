@@ -193,6 +193,10 @@ class Space:
         """Delete memories for good; how many there were."""
         return self._run(self._space.forget(*ids))
 
+    def used(self, *ids: str) -> int:
+        """Say that memories were of use, each of them once; how many there are. Being returned counts a tenth of it."""
+        return self._run(self._space.used(*ids))
+
     def supersede(
         self, old: str, text: str | None = None, *, by: str | None = None, **fields: Unpack[MemoryFields]
     ) -> Memory:
@@ -246,7 +250,9 @@ class Space:
         return self._run(self._space.usage(since))
 
     def score(self, *, on_progress: Callable[[int], None] | None = None) -> Rated:
-        """Give every memory its quality, by how often and how recently it was recalled. Run it now and then."""
+        """Give every memory its quality, by how often and how recently it proved useful. It is done in the background
+        once a day; this does it now.
+        """
         return self._run(self._space.score(on_progress=on_progress))
 
     def export(self) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,10 @@ LEGS: tuple[Leg, ...] = get_args(Leg)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One stored record, as callers see it."""
+    """One stored record, as callers see it.
+
+    `hits` counts how often it was returned, `used` how often a caller said that it was of use.
+    """
 
     id: str
     space: str
@@ -54,6 +57,8 @@ class Memory:
     quality: float | None = None
     hits: int = 0
     last_hit_at: datetime | None = None
+    used: int = 0
+    last_used_at: datetime | None = None
     embedding: EmbeddingState = "pending"
 
 
@@ -84,6 +89,8 @@ class Draft:
     quality: float | None = None
     hits: int = 0
     last_hit_at: datetime | None = None
+    used: int = 0
+    last_used_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,8 @@ async def test_polyant_reads_the_query_like_a_web_search(work: AsyncSpace) -> No
 
 
 async def test_pgmemory_prefers_another_angle_to_a_third_copy(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
-    """ "The fused results are re-ranked": relevance is the fused score by its best, so 0.7 x 61/62 - 0.3 x 1.0 = 0.39 <
-    0.7 x 61/64 - 0.3 x 0.0 = 0.67. Also where everything fits into the answer.
+    """The source: "the fused results are re-ranked". Relevance is the fused score by its best, so
+    0.7 x 61/62 - 0.3 x 1.0 = 0.39 < 0.7 x 61/64 - 0.3 x 0.0 = 0.67. Also where everything fits into the answer.
     """
     near = [direction(embedder, 1.0, 0.0), direction(embedder, 1.0, 0.03), direction(embedder, 1.0, 0.05)]
     for number, vector in enumerate(near):
@@ -105,8 +105,8 @@ async def test_pgmemory_prefers_another_angle_to_a_third_copy(work: AsyncSpace, 
 async def test_pgmemory_answers_with_an_error_code_that_words_alone_find(
     work: AsyncSpace, embedder: FlakyEmbedder
 ) -> None:
-    """ "A keyword-based search finds the exact item that mentions that precise error code. Hybrid search combines both
-    signals": however many are nearer in meaning, it is among the five.
+    """The source: "a keyword-based search finds the exact item that mentions that precise error code", and "hybrid
+    search combines both signals". However many are nearer in meaning, it is among the five.
     """
     await work.remember_many(
         Draft(f"a refused connection, seen from angle {n}", vector=direction(embedder, 1.0, n / 100)) for n in range(30)
@@ -146,7 +146,9 @@ async def test_ties_go_to_the_recipes_first_lane(work: AsyncSpace, embedder: Fla
 
 
 async def test_polyant_knowledge_finds_chunks_by_meaning_alone(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
-    """ "A pure pgvector search over knowledge_chunks": no other kind, no words, five of them, scored by the cosine."""
+    """The source: "a pure pgvector search over knowledge_chunks". No other kind, no words, five of them,
+    scored by the cosine.
+    """
     await work.remember("opening times", kind="fact", vector=direction(embedder, 1.0))
     await work.remember("opening times of the depot", kind="chunk", vector=direction(embedder, 0.0, 0.0, 1.0))
     near = [0.0, 0.2, 0.4, 0.6, 0.8]
@@ -158,8 +160,8 @@ async def test_polyant_knowledge_finds_chunks_by_meaning_alone(work: AsyncSpace,
 
 
 async def test_sci_searches_the_default_profile_unless_one_is_named(work: AsyncSpace, embedder: FlakyEmbedder) -> None:
-    """ "WHERE profile_id = $2": one profile is always searched, the default one where the caller names none. Identity
-    belongs to all of them.
+    """The source: "WHERE profile_id = $2". One profile is always searched, the default one where the caller names
+    none. Identity belongs to all of them.
     """
     for namespace in ("default", "home"):
         for kind in ("episodic", "identity"):
@@ -176,7 +178,7 @@ async def test_sci_searches_the_default_profile_unless_one_is_named(work: AsyncS
 
 
 async def test_novamem_searches_all_namespaces_unless_one_is_named(work: AsyncSpace) -> None:
-    """ "The engine fans out across every namespace the caller has visible entries in"."""
+    """The source: "the engine fans out across every namespace the caller has visible entries in"."""
     await work.remember("a zebra", namespace="home")
     assert len(await work.recall("zebra", recipe="novamem")) == 1
 

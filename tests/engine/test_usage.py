@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, BackendUnavailable, Draft, InvalidRequest, RecallFailed
-from recollect.engine import usage
+from recollect.engine import quality, usage
 from recollect.engine.quality import BATCH, HALF_LIFE
+from recollect.engine.scoring import HOUR, Scoring
 from recollect.engine.usage import HitCounter, hour_of, leg_usage
 from recollect.recipes import RECIPES
 from recollect.stores.sqlite.store import SqliteStore
@@ -205,23 +207,34 @@ async def test_a_store_that_is_down_loses_counts_and_no_more() -> None:
     assert [b.usage.recalls for _, told in store.usage_told for b in told] == [1]
 
 
-async def test_score_gives_every_memory_its_quality(work: AsyncSpace, client: AsyncRecollect) -> None:
-    """By hits against the space's most and by age, null before; superseded and expired ones, too; nothing is lost."""
+async def test_score_gives_every_memory_its_quality(work: AsyncSpace) -> None:
+    """By uses against the space's most and by age, null before; a hit is a tenth of a use; superseded and expired ones,
+    too; nothing is lost. What was stored 90 days ago and never used has lost half. The source: "knowledge that was
+    captured but never proved useful doesn't clutter results".
+    """
     texts = [f"umbrella number {n}" for n in range(BATCH + 2)]
-    await settled(work, *texts)
-    long_ago = datetime.now(UTC) - HALF_LIFE
-    await client._store.mark_hits("work", {"0": 9, "1": 99}, now=datetime.now(UTC))
-    await client._store.mark_hits("work", {"2": 99}, now=long_ago)
+    now, long_ago = datetime.now(UTC), datetime.now(UTC) - HALF_LIFE
+    of_use = {
+        "0": Draft("", used=9, last_used_at=now),
+        "1": Draft("", used=99, last_used_at=now),
+        "2": Draft("", used=99, last_used_at=long_ago, created_at=long_ago),
+        "5": Draft("", hits=90, last_hit_at=now),
+        "6": Draft("", created_at=long_ago),
+    }
+    await work.remember_many(
+        replace(of_use.get(str(n), Draft("")), text=text, id=str(n)) for n, text in enumerate(texts)
+    )
+    await work.settle()
     await work.supersede("3", by="4")
     before = await work.get("0")
     assert before.quality is None
     seen: list[int] = []
     rated = await work.score(on_progress=seen.append)
     assert (rated.memories, rated.changed, seen) == (len(texts), len(texts), [BATCH, len(texts)])
-    qualities = [(await work.get(id)).quality for id in ("0", "1", "2", "3", "4")]
-    assert qualities == [0.75, 1.0, 0.5, 0.5, 0.5]
+    qualities = [(await work.get(id)).quality for id in ("0", "1", "2", "3", "4", "5", "6")]
+    assert qualities == [0.75, 1.0, 0.5, 0.5, 0.5, 0.75, 0.25]
     after = await work.get("0")
-    assert (after.updated_at, after.embedding, after.hits) == (before.updated_at, "ready", 9)
+    assert (after.updated_at, after.embedding, after.used) == (before.updated_at, "ready", 9)
     assert (await work.stats()).memories == len(texts)
 
 
@@ -233,8 +246,136 @@ async def test_score_can_be_run_again(work: AsyncSpace, client: AsyncRecollect) 
     await work.update("a", quality=0.9)
     await work.recall("bicycle", weights={"vector": 0, "graph": 0})
     assert (await work.score()).changed == 2
+    assert [(await work.get(id)).quality for id in "ab"] == [0.5, 0.5688]
+    assert await work.used("b") == 1
+    assert (await work.score()).changed == 1
     assert [(await work.get(id)).quality for id in "ab"] == [0.5, 1.0]
     assert (await client.space("empty").score()).memories == 0
+
+
+async def test_uses_are_told(work: AsyncSpace, client: AsyncRecollect) -> None:
+    """`used` counts each id once and says how many there are; being returned is counted apart."""
+    await settled(work, "the red umbrella a", "the red bicycle b")
+    assert await work.used("a", "a", "nothing") == 1
+    assert await work.used("a", "b") == 2
+    assert await work.used() == 0
+    assert await client.space("empty").used("a") == 0
+    told = await work.get("a")
+    assert (told.used, told.hits) == (2, 0)
+    assert told.last_used_at is not None
+    with pytest.raises(InvalidRequest, match="id"):
+        await work.used("")
+
+
+async def test_a_space_that_was_not_scored_for_a_day_is_scored_when_it_is_used(url: str) -> None:
+    """In the background, by whoever uses it next; not before, so a memory stays unscored for its first day, and the
+    recipe with a floor keeps it.
+    """
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        await r.space("work").remember("the red umbrella", id="a")
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        assert len(await r.space("work").recall("umbrella", recipe="pgmemory")) == 1
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        assert (await r.space("work").get("a")).quality is None
+        await r._store.note_scoring("work", datetime.now(UTC) - timedelta(days=1))
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        await r.space("work").recall("umbrella")
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        assert (await r.space("work").get("a")).quality is not None
+
+
+async def test_what_never_proved_useful_is_left_out_by_itself(url: str) -> None:
+    """Nobody calls `score`. pgmemory: "knowledge that was captured but never proved useful doesn't clutter results"."""
+    stored = datetime.now(UTC) - timedelta(days=300)
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        work = r.space("work")
+        await work.remember_many(
+            Draft(f"the {id} umbrella", id=id, created_at=stored) for id in ("useful", "returned", "useless")
+        )
+        await work.remember("the new umbrella", id="new")
+        await work.used("useful")
+        await r._store.mark_hits("work", {"returned": 1}, now=datetime.now(UTC))
+        assert len((await work.list(min_quality=0.05)).memories) == 4
+        await r._store.note_scoring("work", datetime.now(UTC) - timedelta(days=1))
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        await r.space("work").remember("something else", namespace="elsewhere")
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        found = await r.space("work").recall("umbrella", recipe="pgmemory", namespaces=["default"])
+        assert {hit.memory.id for hit in found} == {"useful", "returned", "new"}
+
+
+async def test_scoring_that_was_cut_off_goes_on_where_it_ended(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that closes stops after the batch at hand, and the next one takes the next."""
+    monkeypatch.setattr(quality, "BATCH", 1)
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        work = r.space("work")
+        await work.remember_many(Draft(f"umbrella {id}", id=id) for id in "abc")
+        await r._store.note_scoring("work", None)
+        for scored in ("a", "ab", "abc", "abc"):
+            closing: list[asyncio.Task[None]] = []
+
+            async def close_meanwhile(scoring: Scoring, closing: list[asyncio.Task[None]]) -> None:
+                closing.append(asyncio.create_task(scoring.close()))
+                await asyncio.sleep(0)
+
+            scoring = Scoring(r._store, lambda: close_meanwhile(scoring, closing))  # noqa: B023 - called in this turn
+            scoring.on_use("work")
+            await asyncio.wait(scoring._tasks)
+            await asyncio.gather(*closing)
+            page = await work.list()
+            assert "".join(m.id for m in page.memories if m.quality is not None) == scored
+
+
+async def test_a_space_is_scored_by_one_at_a_time(url: str) -> None:
+    """Whoever comes second finds it done."""
+    async with AsyncRecollect(url, embedder="hashing") as one, AsyncRecollect(url, embedder="hashing") as other:
+        await one.space("work").remember("the red umbrella", id="a")
+        await one._store.note_scoring("work", None)
+        claims = [
+            await r._store.claim_scoring("work", before=datetime.now(UTC) - HOUR, now=datetime.now(UTC))
+            for r in (one, other)
+        ]
+    assert claims == ["", None]
+
+
+async def test_every_space_is_scored_while_scores_are_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`keep_scores`, which a server calls, begins at once with those that were not scored for an hour."""
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        noted: asyncio.Queue[str] = asyncio.Queue()
+        note = r._store.note_scoring
+
+        async def noting(space: str, scored_at: datetime | None, after: str | None = None) -> None:
+            await note(space, scored_at, after)
+            noted.put_nowait(space)
+
+        for name in ("work", "home", "new"):
+            await r.space(name).remember("the red umbrella", id="a")
+        for name in ("work", "home"):
+            await note(name, datetime.now(UTC) - HOUR)
+        monkeypatch.setattr(r._store, "note_scoring", noting)
+        r.keep_scores()
+        assert {await noted.get(), await noted.get()} == {"work", "home"}
+        qualities = {name: (await r.space(name).get("a")).quality for name in ("work", "home", "new")}
+        assert qualities == {"work": 0.5, "home": 0.5, "new": None}
+
+
+async def test_a_store_that_cannot_be_scored_answers_all_the_same(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A failure in the background is nobody's answer; what is no failure of the store's is logged."""
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        await r.space("work").remember("the red umbrella", id="a")
+
+        async def refuse(*_: object, **__: object) -> str | None:
+            raise next(errors)
+
+        errors = iter([BackendUnavailable("down", backend="sqlite"), ZeroDivisionError()])
+        monkeypatch.setattr(r._store, "claim_scoring", refuse)
+        for told in (0, 1):
+            scoring = Scoring(r._store, r._engine._hits.flush)
+            scoring.on_use("work")
+            await asyncio.wait(scoring._tasks)
+            assert len([entry for entry in caplog.records if entry.levelname == "ERROR"]) == told
 
 
 async def test_writers_go_on_while_memories_are_scored(work: AsyncSpace, client: AsyncRecollect) -> None:

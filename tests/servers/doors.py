@@ -23,6 +23,8 @@ from tests.servers.mcp_clients import on_stdio, over_http, text_of
 
 WHY = re.compile(r"; score \S+ \((.*)\);")
 """The reasons of a hit, in what MCP says to a reader."""
+COUNTED = {"forget": "forgotten", "used": "used"}
+"""The verbs that take ids, and what their answers call how many there were."""
 LISTENING = re.compile(rb"is served on (http://\S+)")
 
 
@@ -52,13 +54,14 @@ class Library:
 
     async def do(self, verb: str, **said: Any) -> Any:
         try:
-            answer = self._space.forget(said["id"]) if verb == "forget" else getattr(self._space, verb)(**said)
+            call = getattr(self._space, verb)
+            answer = call(said["id"]) if verb in COUNTED else call(**said)
             if isawaitable(answer):
                 answer = await answer
         except RecollectError as error:
             raise Refused(type(error).__name__, str(error)) from error
-        if verb == "forget":
-            return {"forgotten": answer}
+        if verb in COUNTED:
+            return {COUNTED[verb]: answer}
         return said if verb == "link" else json_ready(answer)  # which returns nothing
 
 
@@ -100,6 +103,7 @@ class Http:
             "remember": ("POST", "/memories"),
             "get": ("GET", "/memories/{id}"),
             "forget": ("DELETE", "/memories/{id}"),
+            "used": ("POST", "/used"),
             "recall": ("POST", "/recall"),
             "supersede": ("POST", "/supersede"),
             "link": ("POST", "/links"),
@@ -107,6 +111,8 @@ class Http:
         }[verb]
         inside = {"id": said.pop("id")} if "{id}" in path else {}
         address = self._root + path.format(**inside)
+        if verb == "used":
+            said = {"ids": [said["id"]]}
         if method == "POST":
             answer = await self._http.post(address, json=said)
         else:
@@ -127,7 +133,7 @@ class Mcp:
     async def do(self, verb: str, **said: Any) -> Any:
         if "old" in said:
             said["id"] = said.pop("old")
-        if verb == "forget":
+        if verb in COUNTED:
             said = {"ids": [said["id"]]}
         elif verb not in ("get", "link"):
             said["full"] = True

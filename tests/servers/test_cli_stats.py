@@ -83,6 +83,18 @@ def test_score_says_how_many_have_another_quality(cli: Cli) -> None:
     assert cli.json("get", id)["quality"] == 0.5
 
 
+def test_used_says_for_how_many_it_was_noted(cli: Cli) -> None:
+    """`get` shows it; an unknown id is one sentence, and exit code 1."""
+    id = cli.remember("The red door")
+    assert cli("used", id).stdout == "noted for 1 memory\n"
+    assert cli.json("used", id) == {"used": 1}
+    assert cli.json("get", id)["used"] == 2
+    assert "of use" in cli("get", id).stdout
+    missing = cli("used", id, "nothing")
+    assert missing.exit_code == 1
+    assert "1 of the 2 ids given had no memory in space 'default'" in missing.stderr
+
+
 def test_recall_can_weigh_by_quality(cli: Cli) -> None:
     """`--quality-weight` reaches the library, and why says what it did."""
     id = cli.remember("The red door")

@@ -94,13 +94,18 @@ async def test_a_server_without_tokens_needs_no_signing_in(reader: Reader) -> No
 async def test_another_sites_form_does_nothing(reader: Reader, admin: Issued, client: AsyncRecollect) -> None:
     """A form of another origin is refused, though the browser might send the cookie along."""
     await signed_in(reader, admin)
-    for path, fields in (("/tokens", {"reach": "all"}), ("/tokens/revoke", {"id": admin.token.id}), ("/logout", {})):
+    for path, fields in (
+        ("/tokens", {"reach": "all"}),
+        ("/tokens/revoke", {"id": admin.token.id}),
+        ("/logout", {}),
+        ("/memory/used", {"space": "work", "id": "a"}),
+    ):
         answer = await reader.http.post(path, data=fields, headers={"Origin": "http://evil.example"})
         assert answer.status_code == 403
     assert [token.revoked_at for token in await client.tokens.list()] == [None]
 
 
-@pytest.mark.parametrize("path", ["/tokens", "/tokens/revoke", "/logout", "/theme"])
+@pytest.mark.parametrize("path", ["/tokens", "/tokens/revoke", "/logout", "/theme", "/memory/used"])
 async def test_nothing_changes_by_following_a_link(reader: Reader, path: str) -> None:
     """What changes something takes a form."""
     assert (await reader.http.get(path)).status_code in (404, 405)

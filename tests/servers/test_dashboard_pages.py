@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 
 import pytest
 
@@ -73,6 +74,24 @@ async def test_hits_have_their_reasons(reader: Reader, work: AsyncSpace) -> None
     assert "From Rank Raw Normalised Contribution" in words
     assert "1 hit in" in words
     assert "keyword ok" in words
+
+
+async def test_a_memory_is_said_to_be_of_use(reader: Reader, work: AsyncSpace) -> None:
+    """By a button at each hit and on the memory's page, which goes back to where it was pressed."""
+    await work.remember("The red door", id="a")
+    for path, times in (("/?q=door&space=work", 1), ("/memory?space=work&id=a", 2)):
+        html = await reader.get(path)
+        assert 'action="/memory/used"' in html
+        fields = dict(
+            re.findall(r'type="hidden" name="(space|id|back)" value="([^"]*)"', html.split("/memory/used")[1])
+        )
+        sent = await reader.send("/memory/used", {name: unescape(value) for name, value in fields.items()})
+        assert sent.headers["location"] == path
+        assert (await work.get("a")).used == times
+        assert f"of use {times} time" in await reader.read(path)
+    await reader.send("/memory/used", {"space": "work", "id": "nothing", "back": "/"}, 404)
+    away = await reader.send("/memory/used", {"space": "work", "id": "a", "back": "https://evil.example"})
+    assert away.headers["location"] == "/"
 
 
 async def test_two_recipes_side_by_side(reader: Reader, work: AsyncSpace) -> None:

@@ -8,8 +8,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import httpx
 import psutil
 import pytest
@@ -40,6 +42,22 @@ def test_with_a_token_it_serves_others(tmp_path: Path) -> None:
         assert client.get("/v1/recipes").status_code == served.client("").get("/v1/recipes").status_code == 401
     with serving(tmp_path, "--host", "0.0.0.0") as served:
         assert served.process.poll() is None
+
+
+def test_it_keeps_qualities_up_to_date(tmp_path: Path) -> None:
+    """Of every space, without being asked: nobody uses this one."""
+    store = Cli(tmp_path).url
+    with Recollect(store, embedder="hashing") as r:
+        r.space("work").remember("the red umbrella", id="a")
+    with closing(apsw.Connection(store.removeprefix("sqlite:///"))) as db:
+        db.execute("UPDATE spaces SET scored_at = NULL")
+    with serving(tmp_path) as served:
+        client = served.client()
+        deadline = time.monotonic() + 60
+        while (memory := client.get("/v1/spaces/work/memories/a").json())["quality"] is None:
+            assert time.monotonic() < deadline, served.errors()
+            time.sleep(0.05)
+        assert memory["quality"] == 0.5
 
 
 def test_a_port_that_is_taken(cli: Cli) -> None:

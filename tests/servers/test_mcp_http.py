@@ -86,7 +86,7 @@ async def test_a_space_that_is_wrong_or_not_said_is_refused(server: Served) -> N
     for space in ("home", "never-made"):
         async with server.agent("writer", f"?space={space}") as mcp:
             for name, tool in TOOLS.items():
-                needed = dict.fromkeys(tool.needs, ["home"] if name == "memory_forget" else "home")
+                needed = dict.fromkeys(tool.needs, ["home"] if "ids" in tool.needs else "home")
                 verb = "read" if tool.scope == "read" else "write in"
                 sentence = f"this token does not allow to {verb} space {space!r}"
                 assert await refused(mcp, name, **needed) == ("NotAllowed", sentence)

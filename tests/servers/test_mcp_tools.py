@@ -27,7 +27,7 @@ READ = {
     "memory_list",
     "memory_stats",
 }
-WRITE = {"memory_remember", "memory_supersede", "memory_update", "memory_link", "memory_forget"}
+WRITE = {"memory_remember", "memory_supersede", "memory_update", "memory_used", "memory_link", "memory_forget"}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def test_every_tool_says_what_it_is_for(agent: str) -> None:
     destructive = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
     assert destructive == {"memory_update", "memory_forget"}
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
-    assert repeatable == READ | WRITE - {"memory_supersede"}
+    assert repeatable == READ | WRITE - {"memory_supersede", "memory_used"}
 
 
 def test_every_tool_is_documented() -> None:
@@ -268,6 +268,16 @@ async def test_forgetting_says_how_many_there_were(agent: str, work: AsyncSpace)
     assert text_of(gone) == "Forgot 1 for good. 1 of the ids given had no memory here."
     assert stats.structured_content == json_ready(await work.stats())
     assert text_of(stats).startswith("Space work holds 0: no memory")
+
+
+async def test_what_was_of_use_is_told(agent: str, work: AsyncSpace) -> None:
+    """Each id counts once; ids without a memory are counted out, not an error."""
+    await work.remember("memory a", id="a")
+    async with over_http(agent) as mcp:
+        told = await mcp.call_tool("memory_used", {"ids": ["a", "a", "nothing"]})
+    assert told.structured_content == {"used": 1}
+    assert text_of(told) == "Noted that 1 was of use. 1 of the ids given had no memory here."
+    assert (await work.get("a")).used == 1
 
 
 async def test_what_is_wrong_is_said_in_one_sentence(agent: str) -> None:

@@ -40,7 +40,7 @@ SELECT 1, n, 'id ' || n, sha256(n::text::bytea), 'default', 'kind ' || n % 40, '
        CASE WHEN n % 10 = 0 THEN 'id ' || n + 1 END, CASE WHEN n % 1000 = 0 THEN 'pending' ELSE 'ready' END
 FROM generate_series(1, {ROWS}) AS n;
 INSERT INTO tags SELECT space, tag, row FROM memories, unnest(tags) AS tag;
-INSERT INTO hits SELECT space, row, 1, now() FROM memories;
+INSERT INTO hits (space, row, hits, last_hit_at) SELECT space, row, 1, now() FROM memories;
 INSERT INTO unlinked SELECT space, row FROM memories;
 INSERT INTO edges SELECT 1, n, 1 + n * 7919 % {ROWS}, 'similar', 0.9 FROM generate_series(1, {ROWS}) AS n;
 INSERT INTO edges SELECT 1, n, 1, 'hub', 0.5 FROM generate_series(2, {ROWS}) AS n
@@ -139,6 +139,7 @@ def read_through(steps: list[dict[str, Any]]) -> list[str]:
         ("unlinked", "memories_pkey"),
         ("marks", "unlinked_pkey"),
         ("mark_hits", "memories_space_id_key"),
+        ("mark_used", "memories_space_id_key"),
     ],
 )
 def test_records(db: psycopg.Connection, statement: str, index: str) -> None:

@@ -42,6 +42,8 @@ def rich(number: int) -> Record:
             quality=0.1 + number,
             hits=number,
             last_hit_at=datetime(2024, 5, 3, 10, 0) if number else None,
+            used=2 * number,
+            last_used_at=datetime(2024, 5, 3, 11, 0) if number else None,
         ),
         unit(1, number),
         linked=number % 2 == 0,

@@ -75,8 +75,9 @@ def test_words_are_found_after_their_keys_were_changed() -> None:
     old.execute((BASELINES / "001.sql").read_text())
     words.register(old)
     for table in ("spaces", "memories", "clock", "lengths"):
-        rows = fresh.db.execute(f"SELECT * FROM {table}").fetchall()
-        marks = ", ".join("?" * len(rows[0]))
+        columns = [name for _, name, *_ in old.pragma("table_info", table)]
+        rows = fresh.db.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+        marks = ", ".join("?" * len(columns))
         old.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
     fields = {(key, column): "" for (key,) in fresh.db.execute("SELECT id FROM words_docsize") for column in FIELDS}
     for key, column, term in fresh.db.execute("SELECT doc, col, term FROM temp.word_places ORDER BY doc, col, offset"):

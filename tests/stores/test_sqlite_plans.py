@@ -62,6 +62,7 @@ def plan(db: apsw.Connection, sql: str) -> list[str]:
         ("pending", "SEARCH memories USING INDEX memories_pending (space=?)"),
         ("unlinked", "SEARCH memories USING INDEX memories_unlinked (space=?)"),
         ("mark_hits", "SEARCH memories USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),
+        ("mark_used", "SEARCH memories USING INDEX sqlite_autoindex_memories_1 (space=? AND id=?)"),
         ("delete_memories", "SEARCH memories USING INTEGER PRIMARY KEY (rowid=?)"),
         ("delete_tags", "SEARCH tags USING PRIMARY KEY (space=? AND tag=? AND row=?)"),
     ],

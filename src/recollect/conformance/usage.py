@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from recollect.conformance.samples import ALL, HERE, MODEL, NOW, ids, nearest, record, unit
 from recollect.ports import Store
@@ -52,14 +52,49 @@ async def spec_a_space_without_memories_counts_nothing(store: Store) -> None:
     assert list(await store.spaces()) == []
 
 
-async def spec_most_hits_of_a_space(store: Store) -> None:
-    """The hits of the most recalled memory, and 0 when none was."""
-    assert await store.most_hits(HERE) == 0
+async def spec_most_useful_of_a_space(store: Store) -> None:
+    """Uses of the most useful memory and a share of its hits, and 0 when there are none."""
+    assert await store.most_useful(HERE, 0.25) == 0
     await store.add(HERE, [record("a"), record("b")])
-    assert await store.most_hits(HERE) == 0
+    assert await store.most_useful(HERE, 0.25) == 0
     await store.mark_hits(HERE, {"a": 2, "b": 3}, now=NOW)
     await store.mark_hits(HERE, {"a": 2}, now=NOW)
-    assert await store.most_hits(HERE) == 4
+    assert await store.most_useful(HERE, 0.25) == 1
+    await store.mark_used(HERE, ["b"], now=NOW)
+    assert await store.most_useful(HERE, 0.25) == 1.75
+
+
+async def spec_uses_are_counted(store: Store) -> None:
+    """`mark_used` counts each id once, keeps the latest time, says how many there are, and changes nothing else."""
+    assert await store.mark_used(HERE, ["a"], now=NOW) == 0
+    await store.add(HERE, [record("a"), record("b", used=4, last_used_at=NOW)])
+    before = await store.get(HERE, ["a", "b"])
+    assert (before["b"].used, before["b"].last_used_at) == (4, NOW)
+    assert await store.mark_used(HERE, ["a", "b", "nothing"], now=NOW + HOUR) == 2
+    assert await store.mark_used(HERE, ["a"], now=NOW) == 1
+    assert await store.mark_used(HERE, [], now=NOW) == 0
+    assert await store.get(HERE, ["a", "b"]) == {
+        "a": replace(before["a"], used=2, last_used_at=NOW + HOUR),
+        "b": replace(before["b"], used=5, last_used_at=NOW + HOUR),
+    }
+
+
+async def spec_scoring_is_claimed_by_one(store: Store) -> None:
+    """A space that begins is up to date. When it is due, one of several is told so, and where to begin; then it is not
+    due until the time has come again.
+    """
+    now = datetime.now(UTC)
+    assert await store.claim_scoring(HERE, before=now + HOUR, now=now) is None
+    await store.add(HERE, [record("a")])
+    assert await store.claim_scoring(HERE, before=now - HOUR, now=now) is None
+    later = now + 2 * HOUR
+    claims = await asyncio.gather(*(store.claim_scoring(HERE, before=now + HOUR, now=later) for _ in range(5)))
+    assert [claim for claim in claims if claim is not None] == [""]
+    await store.note_scoring(HERE, None, "a")
+    assert await store.claim_scoring(HERE, before=now, now=later) == "a"
+    await store.note_scoring(HERE, later)
+    assert await store.claim_scoring(HERE, before=later - HOUR, now=later + HOUR) is None
+    assert await store.claim_scoring(HERE, before=later, now=later + HOUR) == ""
 
 
 async def spec_set_qualities_changes_nothing_else(store: Store) -> None:

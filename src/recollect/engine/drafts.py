@@ -56,6 +56,8 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
         quality=None if draft.quality is None else check_number("quality", draft.quality, 0, 1),
         hits=int(check_number("hits", draft.hits, 0, HITS, whole=True)),
         last_hit_at=check_time("last_hit_at", draft.last_hit_at),
+        used=int(check_number("used", draft.used, 0, HITS, whole=True)),
+        last_used_at=check_time("last_used_at", draft.last_used_at),
     )
 
 

@@ -22,6 +22,7 @@ from recollect.engine.quality import Rated, score
 from recollect.engine.query import Query, check_settings, parse_filter, parse_query
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
+from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Looking, Sharing
 from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
@@ -79,6 +80,7 @@ class Engine:
         self._rememberer = Rememberer(store, store, self.embedding)
         self._upkeep = Upkeep(store, store, self.embedding)
         self._hits = HitCounter(store)
+        self.scoring = Scoring(store, self._hits.flush)
         self._listeners: list[RecallListener] = []
         self._turns = Turns()
         self.guards = guards or Guards()
@@ -113,13 +115,19 @@ class Engine:
 
     async def close(self) -> None:
         """Finish what is under way. The store and the embedder are whoever's opened them to close."""
+        await self.scoring.close()
         await self._upkeep.close()
         await self._hits.close()
         await asyncio.gather(*(feeder.close() for feeder in self.feeders.values()))
         await self.guards.close()
 
-    async def remember(self, space: str, draft: Draft) -> Remembered:
+    def _first_use(self, space: str) -> None:
+        """What an earlier process left undone in a space is taken up when it is first used, in the background."""
         self._upkeep.first_use(space)
+        self.scoring.on_use(space)
+
+    async def remember(self, space: str, draft: Draft) -> Remembered:
+        self._first_use(space)
         remembered = await self._rememberer.remember(space, draft)
         self._wrote()
         if remembered.memory.embedding == "pending":
@@ -152,7 +160,7 @@ class Engine:
 
     async def _recall(self, space: str, text: str, query: Query, given: Sequence[float] | Vector | None) -> Recall:
         started = time.monotonic()
-        self._upkeep.first_use(space)
+        self._first_use(space)
         first = self._known_first(space, query)
         asks_store = query.shared or not self.embedding.is_known
         try:
@@ -236,6 +244,11 @@ class Engine:
         gone = await self.store.forget(space, [check_name("id", id) for id in ids])
         self._wrote()
         return gone
+
+    async def used(self, space: str, ids: Iterable[str]) -> int:
+        """Memories were of use; how many of them there are."""
+        wanted = [*dict.fromkeys(check_name("id", id) for id in ids)]
+        return await self.store.mark_used(space, wanted, now=datetime.now(UTC))
 
     async def supersede(self, space: str, old: str, new: Draft | str) -> Memory:
         """Replace a memory by a new one (a draft) or by another that is there already (its id)."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import log1p
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from recollect.types import Filter, Fused
+from recollect.types import Filter, Fused, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from recollect.ports import Store
 
 BASE: Final = 0.5
-"""The quality of a memory that was never asked for: nobody knows."""
+"""The quality of a new memory: nobody knows."""
 HALF_LIFE: Final = timedelta(days=90)
+PER_HIT: Final = 0.1
+"""What being returned counts of being used."""
 DIGITS: Final = 4
-"""What is stored is rounded: a difference that nobody could tell is not worth writing a row for."""
+TELLING: Final = 0.02
+"""A quality is written again when it differs by more than this share: each row every few days, not every hour."""
 BATCH: Final = 500
 EVERYTHING: Final = Filter(include_superseded=True, include_expired=True)
 QUALITY: Final = "quality"
@@ -36,54 +39,94 @@ class Rated:
     changed: int
 
 
-def quality(hits: int, last_hit_at: datetime | None, most: int, now: datetime) -> float:
-    """From 0 to 1, `most` being the hits of the space's most asked memory.
+def usefulness(memory: Memory) -> float:
+    """How often it proved useful: `used + hits / 10`. Being returned is not being useful, but it is not nothing."""
+    return memory.used + PER_HIT * memory.hits
 
-    `(0.5 + 0.5 log(1 + hits) / log(1 + most)) x 0.5 ** (days since the last hit / 90)`, and 0.5 for the never asked.
 
-    The logarithm, because the tenth hit tells more than the hundredth. The sum begins at the base, so that a hit never
-    makes a memory worse than one that nobody asked for (pgmemory, whose `log(1 + hits) / log(1 + most)` and half-life
-    these are, has no base there: with it one hit in a busy space would cost nine tenths). Decay goes on below the base,
-    towards 0: what was of use once and is not any more is known to be stale, which the never asked is not, and a floor
-    (`min_quality`) leaves it out in the end: one of 0.05 after 299 to 389 days. The next hit brings it back.
+def fresh_until(memory: Memory) -> datetime:
+    """From when on it grows stale: when it was last used, stored or changed. Having been returned since then moves that
+    a tenth of the way.
+    """
+    since = max(memory.created_at, memory.updated_at, memory.last_used_at or memory.created_at)
+    return since if memory.last_hit_at is None else since + PER_HIT * max(memory.last_hit_at - since, timedelta())
+
+
+def quality(memory: Memory, most: float, now: datetime) -> float:
+    """From 0 to 1, `most` being the usefulness of the space's most useful memory.
+
+    `(0.5 + 0.5 log(1 + usefulness) / log(1 + most)) x 0.5 ** (days since it was fresh / 90)`
+
+    A new memory has 0.5, the most useful one 1.0, and both halve every 90 days without a use. So what never proved
+    useful falls below a floor of 0.05 (`min_quality`, pgmemory's) after 299 days, the most useful after 389; returned
+    every day, but never used, 333 to 433 days after it was stored. The next use brings it back.
+
+    The logarithm, because the tenth use tells more than the hundredth; `most` is at least 1, so that a single hit does
+    not make the best memory. The sum begins at the base, so that a use or a hit never makes a memory worse (pgmemory,
+    whose `log(1 + hits) / log(1 + most)` and half-life these are, has no base there: with it one hit in a busy space
+    would cost nine tenths).
 
     >>> now = datetime(2026, 1, 1)
-    >>> quality(0, None, 100, now), quality(100, now, 100, now), quality(100, now - HALF_LIFE, 100, now)
-    (0.5, 1.0, 0.5)
+    >>> new = Memory("a", "work", "a text", created_at=now, updated_at=now)
+    >>> quality(new, 99, now), quality(new, 99, now + HALF_LIFE)
+    (0.5, 0.25)
+    >>> best = Memory("b", "work", "a text", created_at=now, updated_at=now, used=99, last_used_at=now)
+    >>> quality(best, 99, now), quality(best, 99, now + HALF_LIFE)
+    (1.0, 0.5)
+    >>> quality(Memory("c", "work", "a text", created_at=now, updated_at=now, hits=90, last_hit_at=now), 99, now)
+    0.75
     """
-    if hits <= 0 or last_hit_at is None:
-        return BASE
-    share = min(log1p(hits) / log1p(max(most, 1)), 1.0)  # it may have been hit again since `most` was read
-    idle = max(now - last_hit_at, timedelta())  # another machine's clock may be ahead
+    share = min(log1p(usefulness(memory)) / log1p(max(most, 1.0)), 1.0)  # it may have been used since `most` was read
+    idle = max(now - fresh_until(memory), timedelta())  # another machine's clock may be ahead
     return float((BASE + (1 - BASE) * share) * 0.5 ** (idle / HALF_LIFE))
 
 
-async def score(store: Store, space: str, now: datetime, on_progress: Callable[[int], None] = lambda _: None) -> Rated:
-    """Give every memory of a space its quality, in batches by id, each in a transaction of its own. Whoever writes
-    meanwhile goes on; what is cut off is run again. A quality that somebody gave by hand is overwritten: one number,
-    made one way, can be compared.
+class Batch(NamedTuple):
+    """Some memories that were scored: how many, how many of them have another quality now, and where to go on (None:
+    these were the last).
     """
-    most = await store.most_hits(space)
-    after: str | None = None
-    done = changed = 0
+
+    memories: int
+    changed: int
+    cursor: str | None
+
+
+async def batches(store: Store, space: str, now: datetime, after: str | None = None) -> AsyncIterator[Batch]:
+    """Give every memory of a space its quality, or those after an id, some at a time, each batch in a transaction of
+    its own, so others go on writing. A quality that somebody gave by hand is overwritten: one number, made one way, can
+    be compared.
+    """
+    most = await store.most_useful(space, PER_HIT)
     while True:
         page = await store.list(space, EVERYTHING, limit=BATCH, after=after)
-        rated = {m.id: round(quality(m.hits, m.last_hit_at, most, now), DIGITS) for m in page.memories}
-        new = {m.id: rated[m.id] for m in page.memories if m.quality != rated[m.id]}
-        if new:
-            changed += await store.set_qualities(space, new)
-        done += len(rated)
-        on_progress(done)
-        if page.cursor is None:
-            return Rated(done, changed)
+        rated = {m.id: (m.quality, round(quality(m, most, now), DIGITS)) for m in page.memories}
+        new = {id: now for id, (before, now) in rated.items() if before is None or _differ(before, now)}
+        changed = await store.set_qualities(space, new) if new else 0
         after = page.cursor
+        yield Batch(len(rated), changed, after)
+        if after is None:
+            return
+
+
+def _differ(one: float, other: float) -> bool:
+    return abs(one - other) > TELLING * max(one, other)
+
+
+async def score(store: Store, space: str, now: datetime, on_progress: Callable[[int], None] = lambda _: None) -> Rated:
+    """Give every memory of a space its quality now. What is cut off is run again."""
+    done = changed = 0
+    async for batch in batches(store, space, now):
+        done, changed = done + batch.memories, changed + batch.changed
+        on_progress(done)
+    await store.note_scoring(space, now)
+    return Rated(done, changed)
 
 
 def weighed(fused: Sequence[Fused], qualities: Mapping[str, float | None], weight: float) -> list[Fused]:
     """Each score times `1 - weight + weight x quality`, best first, equals in the order they had; `why` gets a part of
     that kind.
 
-    What was never scored counts as what scoring would give a memory that nobody has asked for yet. A lift for an exact
+    What was never scored counts as what scoring would give a new memory. A lift for an exact
     match is taken back first: it is to be given again, in the new order.
     """
     scored = [_weighed(f, qualities.get(f.id), weight) for f in fused]

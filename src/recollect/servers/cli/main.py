@@ -33,6 +33,7 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         records.update,
         records.supersede,
         records.history,
+        records.used,
         records.forget,
     ),
     "Links": (linking.link, linking.unlink, linking.neighbors),

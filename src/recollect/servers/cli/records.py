@@ -1,4 +1,4 @@
-"""Commands on single memories: remember, get, list, update, supersede, history, forget."""
+"""Commands on single memories: remember, get, list, update, supersede, history, used, forget."""
 
 from __future__ import annotations
 
@@ -210,6 +210,21 @@ def history(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = Non
     show(versions, render.history, as_json=as_json)
 
 
+def used(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the memories that helped.")],
+    space: opt.SpaceName = "default",
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Say that memories were of use. What is only ever returned counts a tenth of that, and fades."""
+    from recollect.servers.cli import render
+
+    with open_store(store) as r:
+        there = r.space(space).used(*ids)
+    show({"used": there}, lambda _: f"noted for {render.count(there, 'memory', 'memories')}", as_json=as_json)
+    _check_all_there(ids, there, space)
+
+
 def forget(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the memories to delete.")],
     space: opt.SpaceName = "default",
@@ -222,5 +237,9 @@ def forget(
     with open_store(store) as r:
         forgotten = r.space(space).forget(*ids)
     show({"forgotten": forgotten}, lambda _: f"forgot {render.count(forgotten, 'memory', 'memories')}", as_json=as_json)
-    if missing := len(set(ids)) - forgotten:
+    _check_all_there(ids, forgotten, space)
+
+
+def _check_all_there(ids: list[str], there: int, space: str) -> None:
+    if missing := len(set(ids)) - there:
         raise NotFound(f"{missing} of the {len(set(ids))} ids given had no memory in space {space!r}; see `list`")

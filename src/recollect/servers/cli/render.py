@@ -188,6 +188,7 @@ def memory_sheet(memory: Memory) -> RenderableType:
         "superseded": f"by {memory.superseded_by}" if memory.superseded_by else "",
         "quality": "" if memory.quality is None else f"{memory.quality:g}",
         "recalled": count(memory.hits, "time") + (f", last {moment(memory.last_hit_at)}" if memory.last_hit_at else ""),
+        "of use": count(memory.used, "time") + (f", last {moment(memory.last_used_at)}" if memory.last_used_at else ""),
         "embedding": memory.embedding,
     }
     head = [Text(one_line(memory.title), style="bold")] if memory.title else []

@@ -66,7 +66,10 @@ def stats(
 
 
 def score(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Give every memory its quality, by how often and how recently it was recalled. Run it now and then."""
+    """Give every memory its quality, by how often and how recently it proved useful.
+
+    A memory that is in use does this by itself once a day, and a server once an hour.
+    """
     from recollect.servers.cli import render_stats
 
     with open_store(store) as r, progress() as bar:

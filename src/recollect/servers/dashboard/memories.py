@@ -8,9 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from recollect.client import AsyncSpace
-from recollect.errors import InvalidRequest
+from recollect.errors import InvalidRequest, NotFound
+from recollect.limits import check_name
 from recollect.servers.dashboard.graph import Drawing, draw
-from recollect.servers.dashboard.shell import Visit
+from recollect.servers.dashboard.shell import Visit, go, local
 from recollect.types import Memory
 
 PAGE = 25
@@ -55,6 +56,16 @@ async def one(visit: Visit) -> Response:
     versions = await space.history(id)
     drawing = await surroundings(space, memory)
     return visit.page("memory.html", where=where, memory=memory, versions=versions, drawing=drawing)
+
+
+async def used(visit: Visit) -> Response:
+    """Note that a memory was of use, and go back to where that was said."""
+    form = await visit.form()
+    space, id, back = (form.get(name, [""])[0] for name in ("space", "id", "back"))
+    visit.caller.must("write", check_name("space", space))
+    if not await visit.client.space(space).used(id):
+        raise NotFound(f"space {space!r} holds no memory {id!r}")
+    return go(local(back))
 
 
 async def surroundings(space: AsyncSpace, memory: Memory) -> Drawing:

@@ -43,6 +43,7 @@ def routes(client: AsyncRecollect) -> list[BaseRoute]:
         page("/", recall.show),
         page("/memories", memories.browse),
         page("/memory", memories.one),
+        page("/memory/used", memories.used, "POST"),
         page("/health", health.Health(client).show),
         page("/spaces", access.show),
         page("/tokens", access.create, "POST"),

@@ -38,6 +38,8 @@ class Memory(Answer):
     quality: float | None
     hits: int
     last_hit_at: Time | None
+    used: int
+    last_used_at: Time | None
     embedding: EmbeddingState
 
 
@@ -124,6 +126,10 @@ class Neighbor(Answer):
 
 class Forgotten(Answer):
     forgotten: int
+
+
+class Used(Answer):
+    used: int
 
 
 class Edge(Answer):

@@ -120,6 +120,14 @@ class Supersession(Described):
     id: str | None = Field(None, description="An id of your own for the new one.")
 
 
+class Uses(Body):
+    """Memories that were of use."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [ID]}]})
+
+    ids: Annotated[list[str], Field(min_length=1, max_length=MANY, fail_fast=True), at_most(MANY)]
+
+
 Pair: TypeAlias = Annotated[list[str], Field(min_length=2, max_length=2), at_most(2)]
 
 

@@ -1,4 +1,4 @@
-"""Routes on memories: remember, list, get, history, update, forget, supersede."""
+"""Routes on memories: remember, list, get, history, update, forget, used, supersede."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from recollect.errors import NotFound
 from recollect.servers.http import answers
 from recollect.servers.http.access import Id, Reading, Writing
-from recollect.servers.http.bodies import Changes, Listing, OneOrMany, Supersession
+from recollect.servers.http.bodies import Changes, Listing, OneOrMany, Supersession, Uses
 from recollect.servers.http.once import writes
 from recollect.servers.http.openapi import ok
 from recollect.servers.http.rendering import answer
@@ -66,6 +66,12 @@ async def forget(space: Writing, id: Id) -> Response:
     if not forgotten:
         raise NotFound(f"space {space.name!r} holds no memory {id!r}")
     return answer({"forgotten": forgotten})
+
+
+@changes.post("/used", summary="They were of use", responses=ok(answers.Used, "How many of them there are."))
+async def used(space: Writing, body: Uses) -> Response:
+    """What was of use ranks as better than what was only returned, which counts a tenth of it."""
+    return answer({"used": await space.used(*body.ids)})
 
 
 @changes.post("/supersede", summary="Replace a memory", responses=ok(answers.Memory, "The memory that holds now."))

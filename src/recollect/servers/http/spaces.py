@@ -35,7 +35,7 @@ async def usage(space: Reading, since: str | None = "7d") -> Response:
 
 @in_space.post("/score", summary="Give every memory its quality", responses=ok(answers.Rated, "How many changed."))
 async def score(space: Administering) -> Response:
-    """By how often and how recently it was recalled. Run it now and then."""
+    """By how often and how recently it proved useful. The server does it each hour by itself; this does it now."""
     return answer(await space.score())
 
 

@@ -64,6 +64,12 @@ def forgotten(count: int, ids: Sequence[str]) -> Answer:
     return Answer({"forgotten": count}, f"Forgot {count} for good.{rest}")
 
 
+def used(count: int, ids: Sequence[str]) -> Answer:
+    missing = len(set(ids)) - count
+    rest = f" {missing} of the ids given had no memory here." if missing else ""
+    return Answer({"used": count}, f"Noted that {count} {'was' if count == 1 else 'were'} of use.{rest}")
+
+
 def linked(source: str, target: str, relation: str, strength: float) -> Answer:
     document = {"source": source, "target": target, "relation": relation, "strength": strength}
     return Answer(document, f"Linked {source} -> {target} ({relation}, {strength:g}).")

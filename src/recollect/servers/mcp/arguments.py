@@ -87,7 +87,7 @@ REPLACEMENT: Schemas = {
     **{name: schema for name, schema in FIELDS.items() if name not in ("thread", "place")},
 }
 
-IDS: Schemas = {"ids": {**_texts("The ids of the memories to delete."), "minItems": 1}}
+IDS: Schemas = {"ids": {**_texts("The ids of the memories."), "minItems": 1}}
 
 LINK: Schemas = {
     "source": _text("The id of the memory where the link starts."),

@@ -90,6 +90,10 @@ async def forget(space: AsyncSpace, ids: list[str]) -> Answer:
     return answers.forgotten(await space.forget(*ids), ids)
 
 
+async def used(space: AsyncSpace, ids: list[str]) -> Answer:
+    return answers.used(await space.used(*ids), ids)
+
+
 async def supersede(
     space: AsyncSpace, id: str, text: str | None = None, by: str | None = None, full: bool = False, **fields: Any
 ) -> Answer:
@@ -244,6 +248,16 @@ _WRITE = (
         ("id",),
         destructive=True,
         idempotent=True,
+    ),
+    Tool(
+        "memory_used",
+        "Say what was of use",
+        "write",
+        "Say which recalled memories helped: those that your answer rests on. Use it after you have answered. What is "
+        "of use is kept in good standing; what is only ever returned fades. Returns how many of them there are.",
+        used,
+        IDS,
+        ("ids",),
     ),
     Tool(
         "memory_link",

@@ -72,6 +72,10 @@ async def mark_hits(db: Database, space: int, hits: Mapping[str, int], now: date
     await db.execute(Q["mark_hits"], counted)
 
 
+async def mark_used(db: Database, space: int, ids: Sequence[str], now: datetime) -> int:
+    return (await db.execute(Q["mark_used"], {"space": space, "ids": list(ids), "now": utc(now)})).rowcount
+
+
 async def spaces(db: Database) -> list[str]:
     return await firsts(db, Q["spaces"])
 

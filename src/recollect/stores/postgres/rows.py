@@ -89,13 +89,15 @@ def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> C
         embedding,
         memory.hits,
         optional_utc(memory.last_hit_at),
+        memory.used,
+        optional_utc(memory.last_used_at),
     )
 
 
 def decode(space: str, columns: Columns) -> Memory:
     (
         id, text, namespace, kind, title, tags, source, thread, place, metadata, created_at, updated_at, occurred_at,
-        expires_at, superseded_by, quality, embedding, hits, last_hit_at,
+        expires_at, superseded_by, quality, embedding, hits, last_hit_at, used, last_used_at,
     ) = columns  # fmt: skip
     return Memory(
         id,
@@ -117,6 +119,8 @@ def decode(space: str, columns: Columns) -> Memory:
         quality,
         hits,
         optional_utc(last_hit_at),
+        used,
+        optional_utc(last_used_at),
         embedding,
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from recollect.stores.contents import utc
 from recollect.stores.postgres.bulk import Database
-from recollect.stores.postgres.rows import firsts, rows_of, statements
+from recollect.stores.postgres.rows import firsts, optional_utc, rows_of, statements
 from recollect.stores.usage_rows import buckets_of, leg_rows, recall_rows
 from recollect.types import Bucket
 
@@ -29,9 +29,19 @@ async def since(db: Database, space: int, start: datetime) -> list[Bucket]:
     return buckets_of((utc(hour), *rest) for hour, *rest in rows)
 
 
-async def most_hits(db: Database, space: int) -> int:
-    most: int = (await firsts(db, Q["most_hits"], space=space))[0]
+async def most_useful(db: Database, space: int, per_hit: float) -> float:
+    most: float = (await firsts(db, Q["most_useful"], space=space, per_hit=per_hit))[0]
     return most
+
+
+async def claim_scoring(db: Database, space: int, before: datetime, now: datetime) -> str | None:
+    found = await firsts(db, Q["claim_scoring"], space=space, before=utc(before), now=utc(now))
+    return found[0] if found else None
+
+
+async def note_scoring(db: Database, space: int, scored_at: datetime | None, after: str | None) -> None:
+    values = {"space": space, "scored_at": optional_utc(scored_at), "after": after}
+    await db.execute(Q["note_scoring"], values)
 
 
 async def set_qualities(db: Database, space: int, qualities: Mapping[str, float]) -> int:

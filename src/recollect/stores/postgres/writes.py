@@ -48,7 +48,17 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 MEMORIES: Final = Table("memories", {"space": "int4", "row": "int8", "hash": "bytea", **COLUMNS})
-HITS: Final = Table("hits", {"space": "int4", "row": "int8", "hits": "int8", "last_hit_at": "timestamptz"})
+HITS: Final = Table(
+    "hits",
+    {
+        "space": "int4",
+        "row": "int8",
+        "hits": "int8",
+        "last_hit_at": "timestamptz",
+        "used": "int8",
+        "last_used_at": "timestamptz",
+    },
+)
 
 
 async def add(
@@ -198,7 +208,7 @@ async def _insert(db: Database, space: int, name: str, new: Sequence[New], rows:
         for (_, record), place in zip(new, await _places(db, space, memories), strict=True)
     ]
     heads = [(space, row, hash) for row, (hash, _) in zip(rows, new, strict=True)]
-    await write_rows(db, MEMORIES, [head + rest[:-2] for head, rest in zip(heads, columns, strict=True)])
+    await write_rows(db, MEMORIES, [head + rest[: len(COLUMNS)] for head, rest in zip(heads, columns, strict=True)])
     added = [decode(name, values) for values in columns]
     await _put_hits(db, space, zip(rows, added, strict=True))
     await _add(db, "add_tags", space, [row for row, memory in zip(rows, added, strict=True) if memory.tags])
@@ -272,8 +282,8 @@ async def _add(db: Database, statement: str, space: int, rows: Sequence[int]) ->
 
 
 async def _put_hits(db: Database, space: int, memories: Iterable[tuple[int, Memory]]) -> None:
-    """How often new memories were recalled before they came here, for those that were."""
-    counted = [(space, row, memory.hits, memory.last_hit_at) for row, memory in memories]
+    """How often new memories were recalled and used before they came here, for those that were."""
+    counted = [(space, row, m.hits, m.last_hit_at, m.used, m.last_used_at) for row, m in memories]
     await write_rows(db, HITS, [columns for columns in counted if any(columns[2:])])
 
 

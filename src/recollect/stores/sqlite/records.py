@@ -85,6 +85,11 @@ def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: dat
     db.executemany(Q["mark_hits"], [(space, id, count, micros(now)) for id, count in hits.items()])
 
 
+def mark_used(db: apsw.Connection, space: int, ids: Iterable[str], now: datetime) -> int:
+    """No tick, either."""
+    return len(list(db.executemany(Q["mark_used"], [(space, id, micros(now)) for id in ids])))
+
+
 def spaces(db: apsw.Connection) -> list[str]:
     return _firsts(db.execute(Q["spaces"]))
 

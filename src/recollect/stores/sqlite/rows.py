@@ -52,6 +52,8 @@ def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> C
         memory.quality,
         memory.hits,
         optional_micros(memory.last_hit_at),
+        memory.used,
+        optional_micros(memory.last_used_at),
         embedding,
     )
 
@@ -59,7 +61,8 @@ def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> C
 def decode(space: str, columns: Columns) -> Memory:
     (
         id, text, namespace, kind, title, tags, source, thread, place, metadata,
-        created_at, updated_at, occurred_at, expires_at, superseded_by, quality, hits, last_hit_at, embedding,
+        created_at, updated_at, occurred_at, expires_at, superseded_by, quality, hits, last_hit_at,
+        used, last_used_at, embedding,
     ) = columns  # fmt: skip
     return Memory(
         id,
@@ -81,6 +84,8 @@ def decode(space: str, columns: Columns) -> Memory:
         quality,
         hits,
         optional_moment(last_hit_at),
+        used,
+        optional_moment(last_used_at),
         embedding,
     )
 

@@ -182,6 +182,9 @@ class SqliteStore:
     async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
         await self._write(space, lambda db, number: records.mark_hits(db, number, hits, now))
 
+    async def mark_used(self, space: str, ids: Sequence[str], *, now: datetime) -> int:
+        return await self._write(space, lambda db, number: records.mark_used(db, number, ids, now))
+
     async def spaces(self) -> Sequence[str]:
         return await self._connections.read(records.spaces)
 
@@ -316,8 +319,16 @@ class SqliteStore:
     async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
         return await self._read(space, lambda db, number: usage.since(db, number, since))
 
-    async def most_hits(self, space: str) -> int:
-        return await self._read(space, lambda db, number: usage.most_hits(db, number))
+    async def most_useful(self, space: str, per_hit: float) -> float:
+        return await self._read(space, lambda db, number: usage.most_useful(db, number, per_hit))
+
+    async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
+        if not await self._read(space, lambda db, number: usage.is_scoring_due(db, number, before)):
+            return None  # most often, and then nobody waits for a lock
+        return await self._write(space, lambda db, number: usage.claim_scoring(db, number, before, now))
+
+    async def note_scoring(self, space: str, scored_at: datetime | None, after: str | None = None) -> None:
+        await self._write(space, lambda db, number: usage.note_scoring(db, number, scored_at, after))
 
     async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
         return await self._write(space, lambda db, number: usage.set_qualities(db, number, qualities))

@@ -10,7 +10,7 @@ from datetime import datetime
 import apsw
 
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.rows import micros, moment, tick
+from recollect.stores.sqlite.rows import micros, moment, optional_micros, tick
 from recollect.stores.usage_rows import buckets_of, leg_rows, recall_rows
 from recollect.types import Bucket
 
@@ -28,9 +28,22 @@ def since(db: apsw.Connection, space: int, start: datetime) -> list[Bucket]:
     return buckets_of((moment(hour), *rest) for hour, *rest in rows)
 
 
-def most_hits(db: apsw.Connection, space: int) -> int:
-    most: int = db.execute(Q["most_hits"], (space,)).get
+def most_useful(db: apsw.Connection, space: int, per_hit: float) -> float:
+    most: float = db.execute(Q["most_useful"], (space, per_hit)).get
     return most
+
+
+def is_scoring_due(db: apsw.Connection, space: int, before: datetime) -> bool:
+    return bool(db.execute(Q["is_scoring_due"], (space, micros(before))).get)
+
+
+def claim_scoring(db: apsw.Connection, space: int, before: datetime, now: datetime) -> str | None:
+    after: str | None = db.execute(Q["claim_scoring"], (space, micros(before), micros(now))).get
+    return after
+
+
+def note_scoring(db: apsw.Connection, space: int, scored_at: datetime | None, after: str | None) -> None:
+    db.execute(Q["note_scoring"], (space, optional_micros(scored_at), after))
 
 
 def set_qualities(db: apsw.Connection, space: int, qualities: Mapping[str, float]) -> int:

@@ -21,7 +21,7 @@ SELECT name FROM spaces ORDER BY name
 -- Memories as they are read.
 SELECT m.row, m.hash, m.id, m.text, m.namespace, m.kind, m.title, m.tags, m.source, m.thread, m.place,
        m.metadata::text, m.created_at, m.updated_at, m.occurred_at, m.expires_at, m.superseded_by, m.quality,
-       m.embedding, coalesce(h.hits, 0), h.last_hit_at
+       m.embedding, coalesce(h.hits, 0), h.last_hit_at, coalesce(h.used, 0), h.last_used_at
 FROM memories AS m
 LEFT JOIN LATERAL (SELECT * FROM hits WHERE space = m.space AND row = m.row LIMIT 1) AS h ON true
 
@@ -252,6 +252,17 @@ ORDER BY m.row
 FOR KEY SHARE OF m
 ON CONFLICT (space, row) DO UPDATE
 SET hits = hits.hits + excluded.hits, last_hit_at = greatest(hits.last_hit_at, excluded.last_hit_at)
+
+-- name: mark_used
+-- Count that memories were of use, in the same order.
+INSERT INTO hits (space, row, hits, used, last_used_at)
+SELECT m.space, m.row, 0, 1, %(now)s
+FROM memories AS m
+WHERE m.space = %(space)s AND m.id = ANY({ids})
+ORDER BY m.row
+FOR KEY SHARE OF m
+ON CONFLICT (space, row) DO UPDATE
+SET used = hits.used + 1, last_used_at = greatest(hits.last_used_at, excluded.last_used_at)
 
 -- name: is_unknown
 -- Whether Postgres has never looked at what the memories are like.

@@ -9,8 +9,10 @@ CREATE TABLE facts (
 );
 
 CREATE TABLE spaces (
-    number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name   text COLLATE "C" NOT NULL UNIQUE
+    number       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name         text COLLATE "C" NOT NULL UNIQUE,
+    scored_at    timestamptz DEFAULT now(),    -- when the qualities were last brought up to date, or the space began
+    scored_after text                          -- up to which id that came, if it was cut off
 );
 
 -- Which model made the vectors, and how they are stored. The vectors of generation n are in the table `vectors_n`,
@@ -71,12 +73,14 @@ CREATE TABLE tags (
 
 CREATE INDEX tags_by_row ON tags (space, row);
 
--- How often a memory was recalled: apart from it, because a row that changes is written anew with all its indexes.
+-- How often a memory was recalled, and was of use: apart from it, because a row that changes is written anew with all its indexes.
 CREATE TABLE hits (
-    space       integer NOT NULL,
-    row         bigint NOT NULL,
-    hits        bigint NOT NULL,
-    last_hit_at timestamptz,
+    space        integer NOT NULL,
+    row          bigint NOT NULL,
+    hits         bigint NOT NULL,
+    last_hit_at  timestamptz,
+    used         bigint NOT NULL DEFAULT 0,    -- how often a caller said that it was of use
+    last_used_at timestamptz,
     PRIMARY KEY (space, row),
     FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
 );

@@ -39,9 +39,19 @@ FROM usage AS u LEFT JOIN leg_usage AS l ON l.space = u.space AND l.hour = u.hou
 WHERE u.space = %(space)s AND u.hour >= %(since)s
 ORDER BY u.hour, l.leg
 
--- name: most_hits
--- How often the memory was recalled that was recalled most.
-SELECT coalesce(max(hits), 0) FROM hits WHERE space = %(space)s
+-- name: most_useful
+-- How often the memory proved useful that did so most; a hit counts `per_hit` of a use.
+SELECT coalesce(max(used + %(per_hit)s::double precision * hits), 0) FROM hits WHERE space = %(space)s
+
+-- name: claim_scoring
+-- Whoever gets a row brings the qualities of a space up to date; from there on, where that was cut off.
+UPDATE spaces SET scored_at = %(now)s
+WHERE number = %(space)s AND coalesce(scored_at, %(before)s) <= %(before)s
+RETURNING coalesce(scored_after, '')
+
+-- name: note_scoring
+-- How far that came.
+UPDATE spaces SET scored_at = %(scored_at)s, scored_after = %(after)s WHERE number = %(space)s
 
 -- name: set_qualities
 -- What has its quality already is left alone: a row that changes is written anew. Locked in one order, as by all others.

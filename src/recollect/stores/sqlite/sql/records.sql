@@ -10,7 +10,7 @@ SELECT number FROM spaces WHERE name = ?1
 
 -- name: add_space
 -- A space begins with its first memory.
-INSERT INTO spaces (name) VALUES (?1) RETURNING number
+INSERT INTO spaces (name, scored_at) VALUES (?1, CAST(unixepoch('subsec') * 1000000 AS INTEGER)) RETURNING number
 
 -- name: spaces
 -- All spaces by name.
@@ -24,7 +24,7 @@ UPDATE clock SET seq = seq + 1 RETURNING seq
 -- Memories by id, in the order asked for.
 SELECT m.id, m.text, m.namespace, m.kind, m.title, m.tags, m.source, m.thread, m.place, m.metadata,
        m.created_at, m.updated_at, m.occurred_at, m.expires_at, m.superseded_by, m.quality, m.hits, m.last_hit_at,
-       m.embedding
+       m.used, m.last_used_at, m.embedding
 FROM json_each(?2) AS wanted
 CROSS JOIN memories AS m ON m.space = +?1 AND m.id = wanted.value
 ORDER BY wanted.key
@@ -59,8 +59,9 @@ SELECT max(place) FROM memories WHERE space = +?1 AND namespace = ?2 AND thread 
 INSERT INTO memories (
     row, space, hash, linked,
     id, text, namespace, kind, title, tags, source, thread, place, metadata,
-    created_at, updated_at, occurred_at, expires_at, superseded_by, quality, hits, last_hit_at, embedding
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    created_at, updated_at, occurred_at, expires_at, superseded_by, quality, hits, last_hit_at, used, last_used_at,
+    embedding
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: update_memory
 -- A whole row anew, in the order of the memories query; what says something new has to be linked to its
@@ -68,7 +69,7 @@ INSERT INTO memories (
 UPDATE memories
 SET hash = ?2, id = ?3, text = ?4, namespace = ?5, kind = ?6, title = ?7, tags = ?8, source = ?9, thread = ?10,
     place = ?11, metadata = ?12, created_at = ?13, updated_at = ?14, occurred_at = ?15, expires_at = ?16,
-    superseded_by = ?17, quality = ?18, hits = ?19, last_hit_at = ?20, embedding = ?21,
+    superseded_by = ?17, quality = ?18, hits = ?19, last_hit_at = ?20, used = ?21, last_used_at = ?22, embedding = ?23,
     linked = CASE WHEN text = ?4 AND title = ?7 THEN linked ELSE 0 END
 WHERE row = ?1
 
@@ -193,6 +194,12 @@ WHERE space = +?1 AND id IN (SELECT value FROM json_each(?2)) AND embedding = 'p
 -- Count how often a memory was recalled. One by one: with a list beside it, SQLite would rather read the whole space.
 UPDATE memories SET hits = hits + ?3, last_hit_at = max(coalesce(last_hit_at, ?4), ?4)
 WHERE space = +?1 AND id = ?2
+
+-- name: mark_used
+-- Count that a memory was of use.
+UPDATE memories SET used = used + 1, last_used_at = max(coalesce(last_used_at, ?3), ?3)
+WHERE space = +?1 AND id = ?2
+RETURNING 1
 
 -- name: generation
 -- The model that made this store's vectors.

@@ -16,10 +16,12 @@ CREATE TABLE clock (
 INSERT INTO clock (one, seq) VALUES (1, 0);
 
 CREATE TABLE spaces (
-    number   INTEGER PRIMARY KEY,
-    name     TEXT NOT NULL UNIQUE,
-    memories INTEGER NOT NULL DEFAULT 0,      -- how many, kept by two triggers on `memories`
-    terms    INTEGER NOT NULL DEFAULT 0       -- their lengths together, kept by three triggers on `lengths`
+    number       INTEGER PRIMARY KEY,
+    name         TEXT NOT NULL UNIQUE,
+    memories     INTEGER NOT NULL DEFAULT 0,  -- how many, kept by two triggers on `memories`
+    terms        INTEGER NOT NULL DEFAULT 0,  -- their lengths together, kept by three triggers on `lengths`
+    scored_at    INTEGER,                     -- when the qualities were last brought up to date, or the space began
+    scored_after TEXT                         -- up to which id that came, if it was cut off
 ) STRICT;
 
 -- Which model made the vectors.
@@ -55,6 +57,8 @@ CREATE TABLE memories (
     last_hit_at   INTEGER,
     embedding     TEXT NOT NULL CHECK (embedding IN ('ready', 'pending', 'failed')),
     linked        INTEGER NOT NULL DEFAULT 0, -- 1 once linked to its three nearest
+    used          INTEGER NOT NULL DEFAULT 0, -- how often a caller said that it was of use
+    last_used_at  INTEGER,
     UNIQUE (space, id),
     UNIQUE (space, hash)
 ) STRICT;

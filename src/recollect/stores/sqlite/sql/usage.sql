@@ -23,9 +23,22 @@ FROM usage AS u LEFT JOIN leg_usage AS l ON l.space = u.space AND l.hour = u.hou
 WHERE u.space = ?1 AND u.hour >= ?2
 ORDER BY u.hour, l.leg
 
--- name: most_hits
--- How often the memory was recalled that was recalled most.
-SELECT coalesce(max(hits), 0) FROM memories WHERE space = +?1
+-- name: most_useful
+-- How often the memory proved useful that did so most; a hit counts ?2 of a use.
+SELECT coalesce(max(used + ?2 * hits), 0.0) FROM memories WHERE space = +?1
+
+-- name: is_scoring_due
+-- Whether the qualities of a space were last brought up to date before then.
+SELECT EXISTS (SELECT 1 FROM spaces WHERE number = ?1 AND coalesce(scored_at, ?2) <= ?2)
+
+-- name: claim_scoring
+-- Whoever gets a row brings them up to date; from there on, where it was cut off.
+UPDATE spaces SET scored_at = ?3 WHERE number = ?1 AND coalesce(scored_at, ?2) <= ?2
+RETURNING coalesce(scored_after, '')
+
+-- name: note_scoring
+-- How far that came.
+UPDATE spaces SET scored_at = ?2, scored_after = ?3 WHERE number = ?1
 
 -- name: set_quality
 -- What has its quality already is left alone. One by one, as `mark_hits` does.

@@ -8,6 +8,8 @@ DROP INDEX grants_by_grantee;
 CREATE INDEX grants_by_grantee ON grants (grantee, accepted);
 
 -- Hits and uses: what was returned, and what proved useful.
+ALTER TABLE hits ADD COLUMN used bigint NOT NULL DEFAULT 0, ADD COLUMN last_used_at timestamptz;
+ALTER TABLE spaces ADD COLUMN scored_at timestamptz DEFAULT now(), ADD COLUMN scored_after text;
 
 -- Sign-in sessions.
 

@@ -1,0 +1,94 @@
+"""Qualities that keep themselves up to date, in the background: of a space that is used once a day, and of every space
+once an hour while a server runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from recollect.engine.background import interpreter_ends
+from recollect.engine.quality import batches
+from recollect.errors import RecollectError
+from recollect.ports import Store
+
+_log = logging.getLogger(__name__)
+
+DAY: Final = timedelta(days=1)
+HOUR: Final = timedelta(hours=1)
+
+
+class Scoring:
+    """Scores spaces that are due. The store says which are, to one process at a time: `flush` writes what this one has
+    counted, before. `close` stops between two batches, and whoever comes next goes on from there.
+    """
+
+    def __init__(self, store: Store, flush: Callable[[], Awaitable[None]]) -> None:
+        self._store = store
+        self._flush = flush
+        self._looked: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
+
+    def on_use(self, space: str) -> None:
+        """A space is used: it is scored if it was not for a day. To ask once a day is enough."""
+        now = time.monotonic()
+        if space not in self._looked or now - self._looked[space] > DAY.total_seconds():
+            self._looked[space] = now
+            self._start(self._score_one(space, DAY))
+
+    def keep_up(self) -> None:
+        """Score every space each hour, from now on."""
+        self._start(self._hourly())
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._closing.is_set():
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _hourly(self) -> None:
+        while not self._closing.is_set():
+            with suppress(RecollectError):  # a store that is away is asked again in an hour
+                for space in await self._store.spaces():
+                    await self._score_one(space, HOUR)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), HOUR.total_seconds())
+
+    async def _score_one(self, space: str, every: timedelta) -> None:
+        try:
+            await self._score_if_due(space, every)
+        except RecollectError:  # whoever asks meanwhile is told by their own call
+            _log.debug("space %s could not be scored", space, exc_info=True)
+        except Exception as error:  # noqa: BLE001  # whatever it was, it must not end the others
+            if not interpreter_ends(error):
+                _log.exception("space %s could not be scored", space)
+
+    async def _score_if_due(self, space: str, every: timedelta) -> None:
+        now = datetime.now(UTC)
+        after = None if self._closing.is_set() else await self._store.claim_scoring(space, before=now - every, now=now)
+        if after is None:
+            return
+        await self._flush()
+        started = time.monotonic()
+        async for batch in batches(self._store, space, now, after or None):
+            if batch.cursor is None:
+                await self._store.note_scoring(space, now)
+            elif self._closing.is_set():
+                await self._store.note_scoring(space, None, batch.cursor)
+                return
+            else:  # half of the time at most, so that recalls hardly notice
+                await asyncio.sleep(time.monotonic() - started)
+                started = time.monotonic()
