@@ -81,6 +81,8 @@ class Draft:
     quality: float | None = None
     hits: int = 0
     last_hit_at: datetime | None = None
+    linked: bool = False
+    """Whether its links to its nearest come along; else they are made."""
 
 
 @dataclass(frozen=True, slots=True)
