@@ -7,6 +7,7 @@
 -- Sign-in sessions.
 
 -- Replies: who owns a key that is under way.
+ALTER TABLE replies ADD COLUMN owner bigint;
 
 -- Sources: long ones have a place in the index.
 

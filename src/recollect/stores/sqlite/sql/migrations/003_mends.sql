@@ -7,3 +7,4 @@
 -- Sign-in sessions.
 
 -- Replies: who owns a key that is under way.
+ALTER TABLE replies ADD COLUMN owner TEXT;
