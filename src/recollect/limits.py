@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from recollect.types import Memory
 
 TEXT_BYTES = 1024 * 1024
+LINE_BYTES = 8 * 1024 * 1024
+"""More than the longest line that an import takes: 1 MiB of text, each byte of it escaped, and metadata."""
 QUERY_BYTES = 8 * 1024
 METADATA_BYTES = 256 * 1024
 METADATA_LEVELS = 64
@@ -138,6 +140,12 @@ def check_supersedable(memory: Memory, by: object) -> None:
         raise InvalidRequest(
             f"memory {memory.id!r} was superseded by {memory.superseded_by!r} already: supersede that one"
         )
+
+
+def check_line(number: int, size: int) -> None:
+    """A line of an import, counted from 1, so far as it was read."""
+    if size > LINE_BYTES:
+        raise InvalidRequest(f"line {number} is longer than {LINE_BYTES:,} bytes: nothing after it was read")
 
 
 def check_same_text(memory: Memory, stored: Memory) -> None:

@@ -91,6 +91,8 @@ class Draft:
     last_hit_at: datetime | None = None
     used: int = 0
     last_used_at: datetime | None = None
+    linked: bool = False
+    """Whether its links to its nearest come along; else they are made."""
 
 
 @dataclass(frozen=True, slots=True)

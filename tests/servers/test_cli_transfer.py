@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from recollect.limits import LINE_BYTES
 from tests.servers.cli_runner import Cli
 
 GOOD = '{"text": "one", "tags": ["a"]}\n{"text": "two"}\n'
@@ -61,6 +62,17 @@ def test_importing_again_makes_no_copies(cli: Cli) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_first_line(cli: Cli) -> None:
     """Files from editors that write a BOM can be imported."""
     assert cli.json("import", "-", input=b"\xef\xbb\xbf" + GOOD.encode())["created"] == 2
+
+
+def test_a_line_without_end_is_not_read_whole(cli: Cli) -> None:
+    """It is named, and the import ends there."""
+    file = cli.folder / "endless.jsonl"
+    with file.open("wb") as stream:
+        stream.write(GOOD.encode())
+        stream.truncate(len(GOOD.encode()) + 64 * LINE_BYTES)
+    failed = cli("import", str(file))
+    assert failed.exit_code == 2
+    assert f"line 3 is longer than {LINE_BYTES:,} bytes" in failed.stderr
 
 
 def test_export_comes_back_as_it_was(cli: Cli) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 import httpx
@@ -12,6 +15,7 @@ import pytest
 
 from recollect import AsyncRecollect
 from recollect.servers.web import application
+from tests.embedders.endpoint import Answer, Asked, Endpoint, embeddings
 from tests.servers.http_server import Served, problem, serving
 
 MEMORIES = "/v1/spaces/work/memories"
@@ -88,6 +92,38 @@ def test_an_answer_outlives_the_server(tmp_path: Path) -> None:
             answers.append(served.client().post(MEMORIES, json={"text": "once"}, headers=headers))
     assert answers[0].content == answers[1].content
     assert answers[1].headers["idempotency-replayed"] == "true"
+
+
+def test_a_server_that_is_killed_leaves_no_key_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a server works on a request, another one on the same store answers 409; once it was killed in the middle of
+    it, the other runs the request at once.
+    """
+    begun, headers, body = Event(), key(), {"text": "the one that was cut off"}
+
+    def script(_: int, asked: Asked) -> Answer:
+        first = any("cut off" in text for text in asked.body["input"]) and not begun.is_set()
+        if first:
+            begun.set()
+        return replace(embeddings(asked), stalled=first)
+
+    endpoint = Endpoint(script)
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    try:
+        with serving(tmp_path, embedder="openai:any") as other, serving(tmp_path, embedder="openai:any") as killed:
+            with ThreadPoolExecutor(1) as pool:
+                cut_off = pool.submit(killed.client().post, MEMORIES, json=body, headers=headers)
+                assert begun.wait(60)
+                problem(other.client().post(MEMORIES, json=body, headers=headers), 409)
+                killed.process.kill()
+                with pytest.raises(httpx.HTTPError):
+                    cut_off.result()
+            killed.process.wait()
+            answer = other.client().post(MEMORIES, json=body, headers=headers)
+            assert answer.status_code == 201
+            assert other.client().post(MEMORIES, json=body, headers=headers).content == answer.content
+    finally:
+        endpoint.close()
 
 
 def test_who_may_not_write_learns_nothing_by_a_key(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from recollect import Recollect
+from recollect import Recollect, limits
 from recollect.servers.http import transfer
 from tests.servers.http_server import Served, problem, serving
 
@@ -61,7 +61,7 @@ def test_an_empty_export_and_an_empty_import(server: Served) -> None:
 
 async def test_a_line_without_an_end_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused as soon as it is longer than any line may be."""
-    monkeypatch.setattr(transfer, "LINE_BYTES", 1000)
+    monkeypatch.setattr(limits, "LINE_BYTES", 1000)
 
     async def endless() -> AsyncIterator[bytes]:
         while True:

@@ -14,6 +14,7 @@ from recollect.limits import (
     TAGS,
     TITLE_CHARACTERS,
     check_characters,
+    check_flag,
     check_metadata,
     check_name,
     check_names,
@@ -105,6 +106,7 @@ def to_draft(line: object) -> Draft:
     if "text" not in line:
         raise InvalidRequest('"text" is missing')
     said = {name: value for name, value in line.items() if name in DRAFT_FIELDS and value is not None}
+    check_flag("linked", said.get("linked", False))
     return Draft(**cast("dict[str, Any]", said))
 
 

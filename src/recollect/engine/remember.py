@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.engine.drafts import complete
@@ -24,6 +23,8 @@ BATCH = 1000
 """Memories per transaction of a bulk load: large enough to amortise the commit, small enough to show progress."""
 EMBED_BATCH = 64
 """Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
+BATCH_CHARACTERS = 4 * 1024 * 1024
+"""Text per transaction: what a load holds in memory does not grow with the length of its texts."""
 AT_ONCE = 4
 """Batches under way of one load: what makes a batch ready and what stores it then work side by side, and other callers
 still find a connection."""
@@ -70,7 +71,7 @@ class Rememberer:
             return Record(memory)
         (vector,) = await self._vectors_of(space, [draft], [memory])
         edges = None if vector is None or copy is not None else await self._nearest(space, memory.id, vector)
-        return _record(memory, vector, edges)
+        return Record(memory, vector, edges or (), linked=edges is not None)
 
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
@@ -127,7 +128,11 @@ class Rememberer:
         fresh = [n for n, (memory, copy) in pairs if _must_be_embedded(memory, copy)]
         made = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
         vectors = dict(zip(fresh, made, strict=True))
-        answers = await self._store.add(space, [_record(memory, vectors.get(n)) for n, memory in enumerate(memories)])
+        records = [
+            Record(memory, vectors.get(n), linked=draft.linked)
+            for n, (memory, draft) in enumerate(zip(memories, drafts, strict=True))
+        ]
+        answers = await self._store.add(space, records)
         return [_checked(memory, answer) for memory, answer in zip(memories, answers, strict=True)]
 
     async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Vector | None]:
@@ -165,10 +170,6 @@ class Rememberer:
 def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
     """Links from a memory to its nearest, as strong as they are alike; what is not alike at all is not linked."""
     return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest if hit.score > 0)
-
-
-def _record(memory: Memory, vector: Vector | None, edges: tuple[Edge, ...] | None = None) -> Record:
-    return Record(memory, vector, edges or (), linked=edges is not None)
 
 
 def _checked(memory: Memory, answer: Remembered) -> Remembered | InvalidRequest:
@@ -234,10 +235,24 @@ async def _stop(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 def _some(source: Iterator[Draft], batch: int | None) -> list[Draft]:
-    """The next drafts: many where vectors came along, few where they must be embedded first."""
-    head = list(islice(source, 1))
-    size = batch or (BATCH if head and getattr(head[0], "vector", None) is not None else EMBED_BATCH)
-    return [*head, *islice(source, size - 1)]
+    """The next drafts: many where vectors came along, few where they must be embedded first, and fewer if they are
+    long.
+    """
+    some: list[Draft] = []
+    most, characters = batch or EMBED_BATCH, 0
+    for draft in source:
+        if not some and batch is None and getattr(draft, "vector", None) is not None:
+            most = BATCH
+        some.append(draft)
+        characters += length_of(getattr(draft, "text", None))
+        if len(some) == most or characters >= BATCH_CHARACTERS:
+            break
+    return some
+
+
+def length_of(text: object) -> int:
+    """The characters of a text; what is no text is refused later."""
+    return len(text) if isinstance(text, str) else 0
 
 
 Progress = Callable[[int], None]

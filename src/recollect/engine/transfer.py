@@ -1,19 +1,23 @@
-"""import and export: a space as JSON Lines, every field, streamed; safe to run again."""
+"""import and export: a space as JSON Lines, every field, streamed; safe to run again.
+
+Neither holds more than a batch of lines in memory, however long the file is. What an import has to remember until its
+end goes to a temporary file.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
 from uuid import UUID, uuid5
 
 from recollect.engine.drafts import complete, to_draft
-from recollect.engine.remember import EMBED_BATCH, Rememberer
+from recollect.engine.remember import BATCH_CHARACTERS, EMBED_BATCH, Rememberer, length_of
 from recollect.errors import InvalidRequest, NotFound
 from recollect.limits import check_name, check_strength
 from recollect.ports import Store
@@ -22,6 +26,10 @@ from recollect.types import Draft, Edge, Filter, Memory, Remembered
 PAGE = 500
 BROKEN_NAMED = 1_000
 """Broken or dangling lines that an import names: who has more of them gave it another kind of file."""
+REASON_CHARACTERS = 500
+"""What is told of why a line is broken: it may quote the line, and that may be long."""
+AWAITED_BYTES = 1024 * 1024
+"""What an import keeps in memory of the successors it waits for; what is more goes to a temporary file."""
 LINES = UUID("6f0d7c5e-52a7-4b1e-9d3c-1f2ad9c4b7e0")
 """Names the ids that are made of lines."""
 EVERYTHING = Filter(include_superseded=True, include_expired=True)
@@ -62,12 +70,22 @@ class Imported:
 
 
 async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
-    """Every memory of the space in id order, then every link, as JSON-ready lines."""
+    """Every memory of the space in id order, then every link in the order of its ends, as JSON-ready lines. A memory
+    says whether its links to its nearest are among them, so that they are not made anew where they come along.
+    """
     async for memories in pages(store, space):
+        marks = await store.marks(space, [memory.id for memory in memories])
         for memory in memories:
-            yield memory_line(memory)
-    async for edge in store.edges(space):
-        yield {"from": edge.source, "to": edge.target, "relation": edge.relation, "strength": edge.strength}
+            if memory.id in marks:  # else it was forgotten just now
+                yield {**memory_line(memory), "linked": marks[memory.id].linked}
+    async for memories in pages(store, space):
+        for edge in await _links_from(store, space, {memory.id for memory in memories}):
+            yield {"from": edge.source, "to": edge.target, "relation": edge.relation, "strength": edge.strength}
+
+
+async def _links_from(store: Store, space: str, ids: set[str]) -> list[Edge]:
+    edges = [edge async for edge in store.edges(space, list(ids)) if edge.source in ids]
+    return sorted(edges, key=lambda edge: (edge.source, edge.target, edge.relation))
 
 
 async def pages(store: Store, space: str) -> AsyncIterator[Sequence[Memory]]:
@@ -104,32 +122,49 @@ async def import_lines(
     """
     if isinstance(lines, str):
         raise InvalidRequest("import takes the lines of a file, one text each, not one text: use text.splitlines()")
-    importing = _Import(store, rememberer, space)
-    async for batch in _batches(lines):
-        await importing.take(batch)
-        if on_progress is not None:
-            on_progress(importing.done)
-    return importing.outcome()
+    with SpooledTemporaryFile(AWAITED_BYTES, "w+", encoding="utf-8", newline="\n") as file:
+        awaited = _Awaited(store, space, file)
+        importing = _Import(store, rememberer, space, awaited)
+        async for batch in _batches(lines):
+            await importing.take(batch)
+            if on_progress is not None:
+                on_progress(importing.done)
+        return replace(importing.done, **await awaited.missing())
 
 
-async def _batches(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[list[tuple[int, str]]]:
-    """The lines with their numbers, some at a time."""
-    if isinstance(lines, AsyncIterable):
-        batch: list[tuple[int, str]] = []
-        number = 0
-        async for line in lines:
-            number += 1
-            batch.append((number, line))
-            if len(batch) == EMBED_BATCH:
-                yield batch
-                batch = []
-        if batch:
+Line = tuple[int, str]
+
+
+async def _batches(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[list[Line]]:
+    """The lines with their numbers, some at a time: few, and fewer if they are long."""
+    if not isinstance(lines, AsyncIterable):
+        source = enumerate(lines, 1)
+        # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
+        while batch := await asyncio.to_thread(_next_batch, source):
             yield batch
         return
-    source = enumerate(lines, 1)
-    # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
-    while batch := await asyncio.to_thread(lambda: list(islice(source, EMBED_BATCH))):
+    number, batch = 0, []
+    async for line in lines:
+        number += 1
+        batch.append((number, line))
+        if _is_full(batch):
+            yield batch
+            batch = []
+    if batch:
         yield batch
+
+
+def _next_batch(source: Iterator[Line]) -> list[Line]:
+    batch: list[Line] = []
+    for line in source:
+        batch.append(line)
+        if _is_full(batch):
+            break
+    return batch
+
+
+def _is_full(batch: Sequence[Line]) -> bool:
+    return len(batch) == EMBED_BATCH or sum(length_of(line) for _, line in batch) >= BATCH_CHARACTERS
 
 
 def _parse(space: str, line: str) -> Draft | Edge:
@@ -154,19 +189,44 @@ def _parse(space: str, line: str) -> Draft | Edge:
     return draft
 
 
-class _Import:
-    """What an import did so far, and the memories that it still waits for: in an export, what supersedes a memory
-    comes after it.
+class _Awaited:
+    """The lines whose memories were superseded, and by what. In an export a successor comes after what it supersedes,
+    so that only the end shows which of them are missing.
     """
 
-    def __init__(self, store: Store, rememberer: Rememberer, space: str) -> None:
+    def __init__(self, store: Store, space: str, file: IO[str]) -> None:
+        self._store = store
+        self._space = space
+        self._lines = file
+
+    def add(self, number: int, successor: str) -> None:
+        self._lines.write(json.dumps([number, successor]) + "\n")
+
+    async def missing(self) -> dict[str, Any]:
+        """The first lines whose successor is not here, and how many there are: fields of `Imported`."""
+        first: list[DanglingLine] = []
+        count = 0
+        self._lines.seek(0)
+        while some := list(islice(self._lines, PAGE)):
+            lines = [DanglingLine(*json.loads(line)) for line in some]
+            here = await self._store.visible(self._space, list({line.superseded_by for line in lines}), EVERYTHING)
+            dangling = [line for line in lines if line.superseded_by not in here]
+            first += dangling[: BROKEN_NAMED - len(first)]
+            count += len(dangling)
+        return {"dangling": tuple(first), "dangling_count": count}
+
+
+class _Import:
+    """What an import did so far."""
+
+    def __init__(self, store: Store, rememberer: Rememberer, space: str, awaited: _Awaited) -> None:
         self._store = store
         self._rememberer = rememberer
         self._space = space
-        self._awaited: defaultdict[str, list[int]] = defaultdict(list)
+        self._awaited = awaited
         self.done = Imported()
 
-    async def take(self, batch: Sequence[tuple[int, str]]) -> None:
+    async def take(self, batch: Sequence[Line]) -> None:
         """Store what is good of some lines, and name what is not."""
         good: list[tuple[int, Draft | Edge]] = []
         broken: list[BrokenLine] = []
@@ -175,7 +235,7 @@ class _Import:
                 if not isinstance(line, str) or line.strip():
                     good.append((number, _parse(self._space, line)))
             except InvalidRequest as error:
-                broken.append(BrokenLine(number, str(error)))
+                broken.append(_broken(number, error))
         taken = await self._remember([(number, one) for number, one in good if isinstance(one, Draft)], broken)
         edges = [(number, one) for number, one in good if isinstance(one, Edge)]
         created = sum(one.created for one in taken)
@@ -189,31 +249,25 @@ class _Import:
             broken_count=self.done.broken_count + len(broken),
         )
 
-    def outcome(self) -> Imported:
-        """What was done, when all was read: what has not come by now is missing."""
-        dangling = [DanglingLine(number, id) for id, numbers in self._awaited.items() for number in numbers]
-        first = sorted(dangling, key=lambda line: line.number)[:BROKEN_NAMED]
-        return replace(self.done, dangling=tuple(first), dangling_count=len(dangling))
-
     async def _remember(self, drafts: list[tuple[int, Draft]], broken: list[BrokenLine]) -> list[Remembered]:
-        """What was taken, which is no longer awaited; what supersedes it is, unless it is here."""
+        """What was taken; what supersedes it is awaited."""
         if not drafts:
             return []
         answers = await self._rememberer.remember_each(self._space, [draft for _, draft in drafts])
         taken: list[Remembered] = []
-        successors: set[str] = set()
         for (number, _), answer in zip(drafts, answers, strict=True):
             if isinstance(answer, InvalidRequest):
-                broken.append(BrokenLine(number, str(answer)))
+                broken.append(_broken(number, answer))
                 continue
             taken.append(answer)
             if (successor := answer.memory.superseded_by) is not None:
-                successors.add(successor)
-                self._awaited[successor].append(number)
-        here = await self._store.visible(self._space, list(successors), EVERYTHING) if successors else set()
-        for id in here.union(one.memory.id for one in taken):
-            self._awaited.pop(id, None)
+                self._awaited.add(number, successor)
         return taken
+
+
+def _broken(number: int, error: Exception) -> BrokenLine:
+    reason = str(error)
+    return BrokenLine(number, reason if len(reason) <= REASON_CHARACTERS else f"{reason[:REASON_CHARACTERS]}…")
 
 
 def _named(before: tuple[BrokenLine, ...], broken: list[BrokenLine]) -> tuple[BrokenLine, ...]:
@@ -232,6 +286,6 @@ async def _link(store: Store, space: str, edges: list[tuple[int, Edge]], broken:
         return len(edges)
     except (NotFound, InvalidRequest) as error:
         if len(edges) == 1:
-            broken.append(BrokenLine(edges[0][0], str(error)))
+            broken.append(_broken(edges[0][0], error))
             return 0
     return sum([await _link(store, space, [one], broken) for one in edges])

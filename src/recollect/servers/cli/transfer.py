@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import typer
 
 from recollect.errors import InvalidRequest
+from recollect.limits import LINE_BYTES, check_line
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import console, progress, show
@@ -123,9 +124,12 @@ def _read(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 def _lines(stream: BinaryIO, on_read: Callable[[int], object]) -> Iterator[str]:
     """The lines as text. Bytes that are not UTF-8 become lone surrogates, which the library refuses line by line."""
-    for number, raw in enumerate(stream):
+    number = 0
+    while raw := stream.readline(LINE_BYTES + 1):
+        number += 1
+        check_line(number, len(raw))
         on_read(len(raw))
-        yield raw.decode("utf-8-sig" if number == 0 else "utf-8", "surrogateescape")
+        yield raw.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape")
 
 
 @contextmanager

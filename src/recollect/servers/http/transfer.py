@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from recollect.client import AsyncSpace
-from recollect.errors import InvalidRequest
+from recollect.limits import check_line
 from recollect.servers.http import answers
 from recollect.servers.http.access import Reading, Writing
 from recollect.servers.http.openapi import ok
@@ -22,8 +22,6 @@ router = APIRouter(tags=["the whole space"])
 
 JSON_LINES = "application/x-ndjson"
 CHUNK_BYTES = 64 * 1024
-LINE_BYTES = 8 * 1024 * 1024
-"""More than the longest line that the library takes: 1 MiB of text, each byte of it escaped, and metadata."""
 LINES: dict[str, Any] = {"schema": {"type": "string"}, "example": '{"text":"Invoice 12345 was paid on 3 May"}\n'}
 
 
@@ -59,8 +57,7 @@ async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
         for line in lines:
             yield line.decode(encoding, "surrogateescape")
             encoding, number = "utf-8", number + 1
-        if len(rest) > LINE_BYTES:
-            raise InvalidRequest(f"line {number + 1} is longer than {LINE_BYTES:,} bytes: nothing after it was read")
+        check_line(number + 1, len(rest))
     if rest:
         yield rest.decode(encoding, "surrogateescape")
 

@@ -16,9 +16,10 @@ Q = load(__name__, "replies.sql")
 
 
 async def claim(
-    db: Database, space: int, key: str, fingerprint: str, *, now: datetime, expires: datetime
+    db: Database, space: int, key: str, fingerprint: str, owner: int, *, now: datetime, expires: datetime
 ) -> Reply | None:
-    given = {"space": space, "key": key, "fingerprint": fingerprint, "now": utc(now), "expires": utc(expires)}
+    times = {"now": utc(now), "expires": utc(expires)}
+    given = {"space": space, "key": key, "fingerprint": fingerprint, "owner": owner, **times}
     if not await rows_of(db, Q["claim"], **given):
         ((known, status, body),) = await rows_of(db, Q["reply"], space=space, key=key)
         return Reply(known, status, body)
@@ -26,10 +27,10 @@ async def claim(
     return None
 
 
-async def answer(db: Database, space: int, key: str, status: int, body: bytes, expires: datetime) -> None:
-    given = {"space": space, "key": key, "status": status, "body": body, "expires": utc(expires)}
+async def answer(db: Database, space: int, key: str, status: int, body: bytes, owner: int, expires: datetime) -> None:
+    given = {"space": space, "key": key, "status": status, "body": body, "owner": owner, "expires": utc(expires)}
     await db.execute(Q["answer"], given)
 
 
-async def disclaim(db: Database, space: int, key: str) -> None:
-    await db.execute(Q["disclaim"], {"space": space, "key": key})
+async def disclaim(db: Database, space: int, key: str, owner: int) -> None:
+    await db.execute(Q["disclaim"], {"space": space, "key": key, "owner": owner})

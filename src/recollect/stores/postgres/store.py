@@ -30,6 +30,7 @@ from recollect.stores.postgres import (
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.numbers import NOWHERE, Numbers
+from recollect.stores.postgres.owners import Owner
 from recollect.stores.postgres.rows import ensure_space, fetch
 from recollect.stores.postgres.vectors import VectorSearch
 from recollect.types import (
@@ -73,6 +74,7 @@ class PostgresStore:
         self._connections = Connections(dsn, self.settings)
         self._vectors = VectorSearch(lambda: self._connections.autocommit())
         self._configurations = text_indexes.Configurations(lambda: self._connections.autocommit())
+        self._owner = Owner(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers = Numbers(lambda: self._connections)
         self._generation: vectors.GenerationRow | None = None
@@ -118,6 +120,7 @@ class PostgresStore:
     async def close(self) -> None:
         await self._vectors.close()
         await self._configurations.close()
+        await self._owner.close()
         await self._connections.close()
         if self._server:
             self._started = False
@@ -384,16 +387,21 @@ class PostgresStore:
         return await self._connections.read(tokens.any_there)
 
     async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
+        owner = await self._owner.number()
+
         async def work(db: Database) -> Reply | None:
-            return await replies.claim(db, await ensure_space(db, space), key, fingerprint, now=now, expires=expires)
+            number = await ensure_space(db, space)
+            return await replies.claim(db, number, key, fingerprint, owner, now=now, expires=expires)
 
         return await self._connections.write(work)
 
     async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
-        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, expires))
+        owner = await self._owner.number()
+        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, owner, expires))
 
     async def disclaim(self, space: str, key: str) -> None:
-        await self._write(space, lambda db, number: replies.disclaim(db, number, key))
+        owner = await self._owner.number()
+        await self._write(space, lambda db, number: replies.disclaim(db, number, key, owner))
 
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._numbers.of(space)

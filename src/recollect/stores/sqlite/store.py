@@ -30,6 +30,7 @@ from recollect.stores.sqlite import (
     writes,
 )
 from recollect.stores.sqlite.connections import Connections
+from recollect.stores.sqlite.owners import Owner
 from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
 from recollect.types import (
@@ -71,6 +72,7 @@ class SqliteStore:
         self._connections = Connections(self.path, prepare=words.register)
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
         self._counts = word_scores.Counts()
+        self._owner = Owner(self.path.resolve().with_name(f"{self.path.name}.owners"))
         self._building: dict[str, asyncio.Task[None]] = {}
         self._folder: TemporaryDirectory[str] | None = None
 
@@ -108,6 +110,7 @@ class SqliteStore:
     async def close(self) -> None:
         await asyncio.to_thread(self._vectors.close)
         await self._connections.close()
+        await asyncio.to_thread(self._owner.close)
         await asyncio.gather(*self._building.values(), return_exceptions=True)
         if self._folder:
             await asyncio.to_thread(self._folder.cleanup)
@@ -372,14 +375,16 @@ class SqliteStore:
 
     async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
         return await self._connections.write(
-            lambda db: replies.claim(db, ensure_space(db, space), key, fingerprint, now=now, expires=expires)
+            lambda db: replies.claim(
+                db, ensure_space(db, space), key, fingerprint, self._owner, now=now, expires=expires
+            )
         )
 
     async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
-        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, expires))
+        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, self._owner, expires))
 
     async def disclaim(self, space: str, key: str) -> None:
-        await self._write(space, lambda db, number: replies.disclaim(db, number, key))
+        await self._write(space, lambda db, number: replies.disclaim(db, number, key, self._owner.name()))
 
     async def _read(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
         return await self._connections.read(lambda db: work(db, space_number(db, space) or NOWHERE))

@@ -185,7 +185,8 @@ CREATE TABLE tokens (
     revoked_at timestamptz
 );
 
--- What requests with an idempotency key were answered with; no status while one is under way.
+-- What requests with an idempotency key were answered with; no status while one is under way. The owner is the open store
+-- that claimed the key: see owners.py.
 CREATE TABLE replies (
     space       integer NOT NULL REFERENCES spaces (number),
     key         text COLLATE "C" NOT NULL,
@@ -193,6 +194,7 @@ CREATE TABLE replies (
     status      integer,
     body        bytea NOT NULL,
     expires_at  timestamptz NOT NULL,
+    owner       bigint,
     PRIMARY KEY (space, key)
 );
 

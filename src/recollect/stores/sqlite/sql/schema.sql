@@ -199,7 +199,8 @@ CREATE TABLE tokens (
     revoked_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- What requests with an idempotency key were answered with; no status while one is under way.
+-- What requests with an idempotency key were answered with; no status while one is under way. The owner is the open store
+-- that claimed the key: see owners.py.
 CREATE TABLE replies (
     space       INTEGER NOT NULL REFERENCES spaces (number),
     key         TEXT NOT NULL,
@@ -207,6 +208,7 @@ CREATE TABLE replies (
     status      INTEGER,
     body        BLOB NOT NULL,
     expires_at  INTEGER NOT NULL,
+    owner       TEXT,
     PRIMARY KEY (space, key)
 ) STRICT;
 

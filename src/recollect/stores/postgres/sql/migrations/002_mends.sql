@@ -14,6 +14,7 @@ ALTER TABLE spaces ADD COLUMN scored_at timestamptz DEFAULT now(), ADD COLUMN sc
 -- Sign-in sessions.
 
 -- Replies: who owns a key that is under way.
+ALTER TABLE replies ADD COLUMN owner bigint;
 
 -- Sources: long ones have a place in the index.
 

@@ -16,3 +16,4 @@ UPDATE spaces SET scored_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER);
 -- Sign-in sessions.
 
 -- Replies: who owns a key that is under way.
+ALTER TABLE replies ADD COLUMN owner TEXT;

@@ -1,0 +1,76 @@
+"""Whose requests are under way: which open store claimed a key, and whether its process is still there.
+
+An open store that claims keys holds SQLite's own lock on a file of its own, in a folder beside the store. The system
+releases the lock when the process ends, however it ends: an owner whose lock is free is dead, and so is one whose file
+is gone. Process ids play no part: containers and restarts use them again.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing, suppress
+from pathlib import Path
+from uuid import uuid4
+
+import apsw
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+class Owner:
+    """An open store as the owner of keys. Used by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: tuple[str, apsw.Connection] | None = None
+
+    def name(self) -> str:
+        """The name of this owner. Its lock is held from the first call on, until `close`."""
+        if self._held is None:
+            self._folder.mkdir(exist_ok=True)
+            for file in self._folder.iterdir():
+                self.is_dead(file.name)  # what the dead left behind is removed
+            self._held = self._hold()
+        return self._held[0]
+
+    def is_dead(self, name: str) -> bool:
+        """Whether the owner of this name is gone; its file goes with it."""
+        if not _NAME.fullmatch(name):
+            return False
+        file = self._folder / name
+        try:
+            with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as lock:
+                _lock(lock)
+                with suppress(OSError):  # where a file that is open cannot be removed, it stays
+                    file.unlink(missing_ok=True)
+        except apsw.BusyError:
+            return False
+        except apsw.Error:  # it cannot be opened: because it is gone, or because it is another user's
+            return not file.exists()
+        return True
+
+    def close(self) -> None:
+        if self._held is not None:
+            name, lock = self._held
+            self._held = None
+            with suppress(OSError):
+                (self._folder / name).unlink(missing_ok=True)
+            lock.close()
+
+    def _hold(self) -> tuple[str, apsw.Connection]:
+        """A new name whose lock is held. A file that another process took for a dead one's is left to it."""
+        while True:
+            name = uuid4().hex
+            file = self._folder / name
+            lock = apsw.Connection(str(file))
+            with suppress(apsw.BusyError):
+                _lock(lock)
+                if file.exists():
+                    return name, lock
+            lock.close()
+
+
+def _lock(file: apsw.Connection) -> None:
+    """Raises BusyError where another holds the lock."""
+    file.pragma("journal_mode", "memory")  # nothing is written, and no second file is needed
+    file.execute("BEGIN EXCLUSIVE")
