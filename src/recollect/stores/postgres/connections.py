@@ -8,6 +8,7 @@ to stop in a task of its own, for a server that hangs would hold the caller up.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,9 +21,9 @@ from psycopg.types import TypeInfo
 from recollect.errors import BackendError, BackendUnavailable
 from recollect.settings import PostgresSettings
 from recollect.stores.named_sql import load
-from recollect.stores.postgres import migrations
+from recollect.stores.postgres import letters, migrations
 from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
-from recollect.stores.postgres.pool import Pool, Types, closed, connect
+from recollect.stores.postgres.pool import Address, Pool, Types, closed, connect
 from recollect.types import Migration
 
 T = TypeVar("T")
@@ -34,16 +35,19 @@ ATTEMPTS: Final = 5
 """How often a write is run that collides with others."""
 PAUSE: Final = 0.02
 """Seconds before such a write is run again, at most; twice as long each time."""
+_log = logging.getLogger(__name__)
 COLLISIONS: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 
 
 class Connections:
     """Work is an async function of a connection; it runs inside a transaction."""
 
-    def __init__(self, dsn: str, settings: PostgresSettings) -> None:
+    def __init__(self, dsn: str, settings: PostgresSettings, private: Address | None = None) -> None:
+        """`private` is the address of a server that is nobody else's: it may move, and its schema is ours to change."""
         self.place = Place(dsn)
         self.settings = settings
-        self._dsn = dsn
+        self._private = private is not None
+        self._address = private or _always(dsn)
         self._pool: Pool | None = None
         self._types: Types = ()
         self._path = ""
@@ -54,11 +58,13 @@ class Connections:
         if self._pool:
             return
         async with self._alone() as db:
-            await migrations.prepare(db, self.place, self.settings.schema, create=create)
+            await migrations.prepare(db, self.place, self.settings.schema, create=create, private=self._private)
             found = await (await db.execute(Q["surroundings"])).fetchall()
+            for remark in await letters.remarks(db):
+                _log.warning("%s: %s", self.place, remark)
         self._types = [TypeInfo(*row[:3]) for row in found]
         self._path = ", ".join((self.settings.schema, *found[0][3:]))
-        pool = Pool(self._dsn, self.settings, self._types)
+        pool = Pool(self._address, self.place, self.settings, self._types)
         await pool.open()
         self._pool = pool
 
@@ -185,18 +191,25 @@ class Connections:
         return ";\n".join([Q[mode], local, *([Q["before_snapshot"]] if mode == "read" else [])])
 
     def _alone(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        return _alone(self._dsn, self._types, self.place)
+        return _alone(self._address, self._types, self.place)
 
 
 @asynccontextmanager
-async def _alone(dsn: str, types: Types, place: Place) -> AsyncIterator[AsyncConnection[Any]]:
+async def _alone(address: Address, types: Types, place: Place) -> AsyncIterator[AsyncConnection[Any]]:
     """A connection that is closed in the end."""
     try:
-        async with await connect(dsn, types) as db:
+        async with await connect(await address(), types) as db:
             await db.set_isolation_level(IsolationLevel.READ_COMMITTED)
             yield db
     except psycopg.Error as error:
         raise translate(error, place) from error
+
+
+def _always(dsn: str) -> Address:
+    async def address() -> str:
+        return dsn
+
+    return address
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:

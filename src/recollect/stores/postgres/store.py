@@ -16,6 +16,7 @@ from recollect.settings import PostgresSettings
 from recollect.stores.postgres import (
     grants,
     graph,
+    letters,
     outbox,
     records,
     replies,
@@ -128,7 +129,8 @@ class PostgresStore:
 
     async def _start(self, *, create: bool) -> None:
         if self._server and not self._started:
-            self._connections = Connections(await self._server.start(create=create), self.settings)
+            dsn = await self._server.start(create=create)
+            self._connections = Connections(dsn, self.settings, self._server.address)
             self._started = True
 
     def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:
@@ -146,7 +148,10 @@ class PostgresStore:
         await self.generation()
 
     async def remarks(self) -> Sequence[str]:
-        return await self._connections.read(vectors.remarks)
+        async def work(db: Database) -> Sequence[str]:
+            return [*await vectors.remarks(db), *await letters.remarks(db)]
+
+        return await self._connections.read(work)
 
     # Records
 

