@@ -105,8 +105,8 @@ async def test_recalls_are_counted(here: httpx.AsyncClient, client: AsyncRecolle
     assert found["recollect_recalls_total", "failed", "balanced"] == 1
     assert found["recollect_hits_total", "keyword"] == 3
     assert found["recollect_hits_total", "vector"] == 2
-    assert found["recollect_lane_seconds_count", "keyword", "keyword"] == 3
-    assert found["recollect_lanes_total", "vector", "vector", "failed"] == 2
+    assert found["recollect_lane_seconds_count", "keyword"] == 3
+    assert found["recollect_lanes_total", "vector", "failed"] == 2
 
 
 async def test_the_lag_of_an_index_is_told(

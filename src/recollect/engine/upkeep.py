@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from recollect.engine.background import interpreter_ends
 from recollect.engine.embedding import Embedding
@@ -19,6 +19,8 @@ from recollect.types import Memory
 _log = logging.getLogger(__name__)
 
 LINK_BATCH = 200
+SEEN_SPACES = 10_000
+"""Spaces that are remembered as used; callers may name any number of them, whether they exist or not."""
 RETRY_SECONDS = (1.0, 15.0)
 """Between two tries while the embedder is down: at first, and at most; each wait is twice the one before."""
 
@@ -33,7 +35,7 @@ class Upkeep:
         self._vectors = vectors
         self._embedding = embedding
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._working: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._working: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._seen: set[str] = set()
         self._behind: set[str] = set()
         self._closing = asyncio.Event()
@@ -41,6 +43,8 @@ class Upkeep:
     def first_use(self, space: str) -> None:
         """The first time a space is used by this client: what an earlier process left undone is taken up."""
         if space not in self._seen:
+            if len(self._seen) >= SEEN_SPACES:
+                self._seen.clear()
             self._seen.add(space)
             self.catch_up(space)
 
@@ -48,7 +52,8 @@ class Upkeep:
         """Start catching up; if that is under way, it looks once more before it ends."""
         self._behind.add(space)
         if not self._closing.is_set() and (space not in self._tasks or self._tasks[space].done()):
-            self._tasks[space] = asyncio.create_task(self._until_done(space))
+            task = self._tasks[space] = asyncio.create_task(self._until_done(space))
+            task.add_done_callback(lambda done: self._tasks.pop(space) if self._tasks.get(space) is done else None)
 
     async def settle(self, space: str) -> None:
         """Give every memory of the space its vector and its links, as far as the embedder allows."""
@@ -57,7 +62,7 @@ class Upkeep:
     async def close(self) -> None:
         self._closing.set()
         if self._tasks:
-            await asyncio.wait(self._tasks.values())
+            await asyncio.wait([*self._tasks.values()])
 
     async def _until_done(self, space: str) -> None:
         wait, longest = RETRY_SECONDS
@@ -78,7 +83,8 @@ class Upkeep:
 
     async def _work_off(self, space: str) -> bool:
         """Whether nothing waits for a vector any more; memories that have one are linked in any case."""
-        async with self._working[space]:
+        one_at_a_time = self._working.setdefault(space, asyncio.Lock())
+        async with one_at_a_time:
             embedded = True
             while embedded and not self._closing.is_set():
                 waiting = await self._store.pending(space, limit=EMBED_BATCH)

@@ -29,6 +29,7 @@ from recollect.servers.gate.audit import LOGGER as AUDIT
 from recollect.servers.gate.gate import STATIC, Gate, Limits
 from recollect.servers.gate.origins import is_loopback
 from recollect.servers.http.api import Api
+from recollect.servers.logs import LineFormatter
 from recollect.servers.mcp import over_http
 
 PORT = 8700
@@ -37,7 +38,6 @@ PROGRAMS = ("/v1/", "/health/", "/metrics", "/openapi.json")
 """What the API's paths begin with."""
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 128
-LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class Application:
@@ -192,8 +192,9 @@ def log_to_stderr() -> None:
     stops is no failure of its own.
     """
     lines = logging.StreamHandler()
-    lines.setFormatter(logging.Formatter(LINE))
+    lines.setFormatter(LineFormatter())
     lines.addFilter(lambda entry: not (entry.exc_info and isinstance(entry.exc_info[1], asyncio.CancelledError)))
+    logging.getLogger().addHandler(lines)
     for name, level in (("recollect", logging.INFO), ("uvicorn.error", logging.ERROR), ("mcp", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.addHandler(lines)

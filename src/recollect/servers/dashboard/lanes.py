@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from recollect.client import AsyncRecollect
 from recollect.engine.usage import lane_usage
 from recollect.errors import RecallFailed
+from recollect.servers.labels import lane_label, recipe_label
 from recollect.types import Leg, LegUsage, Recall
 
 SPACES = 1_000
@@ -43,7 +44,7 @@ class LaneMeter:
             self._spaces.popitem(last=False)
         for report in outcome.lanes:
             if report.wanted:
-                lane = (recipe, report.lane, report.leg)
+                lane = (recipe_label(recipe), lane_label(recipe, report.lane, report.leg), report.leg)
                 lanes[lane] = lanes.get(lane, LegUsage()) + lane_usage(report)
 
     def rows(self, space: str) -> list[LaneRow]:

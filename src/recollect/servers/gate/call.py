@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from recollect.servers.gate.credentials import Credentials, credentials
+from recollect.servers.logs import one_line
 
 STREAMED = re.compile(rb"/v1/spaces/[^/]+/import")
 """Whose body may have any length, for it is not held."""
@@ -67,4 +68,4 @@ class Call:
 
     def __str__(self) -> str:
         """For log lines: without the query, which may hold anything."""
-        return f"{self.method} {self.path}"
+        return one_line(f"{self.method} {self.path}")

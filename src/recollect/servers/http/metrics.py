@@ -12,6 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from recollect.client import AsyncRecollect
 from recollect.errors import RecallFailed, RecollectError
+from recollect.servers.labels import recipe_label
 from recollect.types import LaneReport, Recall
 
 __all__ = ["CONTENT_TYPE", "Meters"]
@@ -32,9 +33,9 @@ class Meters:
         self._took = Histogram(
             "recollect_recall_seconds", "Recalls, whole.", ["recipe"], buckets=SECONDS, registry=every
         )
-        self._lane = Histogram("recollect_lane_seconds", "Lanes.", ["lane", "leg"], buckets=SECONDS, registry=every)
+        self._lane = Histogram("recollect_lane_seconds", "Lanes.", ["leg"], buckets=SECONDS, registry=every)
         self._lanes = Counter(
-            "recollect_lanes", "Lanes; status: ok, late, failed, skipped.", ["lane", "leg", "status"], registry=every
+            "recollect_lanes", "Lanes; status: ok, late, failed, skipped.", ["leg", "status"], registry=every
         )
         self._hits = Counter("recollect_hits", "Hits of answers that a leg found.", ["leg"], registry=every)
         self._waiting = Gauge(
@@ -46,7 +47,8 @@ class Meters:
         client.on_recall(self.recalled)
 
     def recalled(self, space: str, recipe: str, outcome: Recall | RecallFailed) -> None:  # noqa: ARG002 - no label
-        """Count a recall. Spaces are no label: there may be any number of them."""
+        """Count a recall. Spaces and lanes are no label: callers name them, and there may be any number of them."""
+        recipe = recipe_label(recipe)
         for report in outcome.lanes:
             self._count_lane(report)
         if isinstance(outcome, RecallFailed):
@@ -59,9 +61,9 @@ class Meters:
 
     def _count_lane(self, report: LaneReport) -> None:
         if report.wanted:
-            self._lanes.labels(report.lane, report.leg, report.status).inc()
+            self._lanes.labels(report.leg, report.status).inc()
             if report.status != "skipped":
-                self._lane.labels(report.lane, report.leg).observe(report.ms / 1000)
+                self._lane.labels(report.leg).observe(report.ms / 1000)
 
     async def exposition(self) -> bytes:
         """Everything in Prometheus' text format; of a store that is down, no lag."""
