@@ -123,6 +123,8 @@ class NoCounter(HitCounter):
 class Abyss:
     """An index that takes everything and costs nothing: what is left is the outbox and the feeder."""
 
+    in_process = True
+
     def __init__(self, name: str) -> None:
         self.name = name
 

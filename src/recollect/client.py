@@ -78,7 +78,7 @@ class AsyncRecollect:
         if embedder is None or isinstance(embedder, str):
             embedder = configured(self.settings, named)
         guards = Guards()
-        self._questions = QueryCache(GuardedEmbedder(embedder, guards.of("embedder", embedder.name)))
+        self._questions = QueryCache(GuardedEmbedder(embedder, guards.of("embedder", embedder)))
 
         async def question_vector(text: str, space: str) -> Vector:
             return await self._questions.embed_query(text, space=space)

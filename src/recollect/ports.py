@@ -43,11 +43,22 @@ Match: TypeAlias = Literal["any", "plain", "websearch"]
 KeywordScore: TypeAlias = Literal["bm25", "ts_rank", "ts_rank_cd"]
 
 
-class Embedder(Protocol):
-    """Texts into unit vectors. `name` identifies the model: vectors of two names are never compared."""
+class Engine(Protocol):
+    """What a recall asks and may have to wait for: a store, an index beside it, an embedder."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """For messages, e.g. "sqlite"."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether it runs inside this process. Such an engine never hangs, however long a busy processor makes it take:
+        no deadline is held against it, unless a caller gives one.
+        """
+
+
+class Embedder(Engine, Protocol):
+    """Texts into unit vectors. `name` identifies the model: vectors of two names are never compared."""
 
     @property
     def dimensions(self) -> int | None:
@@ -264,12 +275,10 @@ class Change(NamedTuple):
     edges: tuple[Edge, ...] = ()
 
 
-class ExternalIndex(Protocol):
-    """An engine beside the store that answers one leg. The store is the truth: whatever this holds can be made anew."""
-
-    @property
-    def name(self) -> str:
-        """The engine's name for messages and for the outbox, e.g. "qdrant"."""
+class ExternalIndex(Engine, Protocol):
+    """An engine beside the store that answers one leg. The store is the truth: whatever this holds can be made anew.
+    `name` is its name for the outbox, too.
+    """
 
     async def open(self) -> None:
         """Reach the engine if it is there; one that is down is no error here, for it may come back."""
@@ -447,12 +456,8 @@ class Replies(Protocol):
         """Let go of a key whose request came to nothing; an answer stays."""
 
 
-class Store(Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grants, Keyring, Replies, Protocol):
+class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grants, Keyring, Replies, Protocol):
     """A source of truth that can also search."""
-
-    @property
-    def name(self) -> str:
-        """The backend's name for messages, e.g. "sqlite"."""
 
     @property
     def location(self) -> str:

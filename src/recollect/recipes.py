@@ -16,13 +16,15 @@ from recollect.ports import KeywordScore, Match, Words
 from recollect.types import Leg
 
 DEADLINE = 2.0
-"""Seconds a lane may take before the answer goes out without it."""
+"""Seconds that a lane waits for engines outside this process before the answer goes out without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
     """One leg over some kinds (none named: all), with its own weight and deadline.
 
+    Without a `deadline` a lane waits 2 s for engines outside this process, and has all the time it needs inside it. A
+    deadline in seconds holds for both, from the beginning of the recall.
     `every_namespace` ignores the caller's choice of namespaces (still within the space). The settings below it
     concern one leg each: `words` to `context` the keyword leg, `ef_search` and `lowest` the vector leg, `depth` and
     `seeds` the graph leg; `context` also lets the vector leg blend in a memory's thread neighbours. `lowest` is the
@@ -33,7 +35,7 @@ class Lane:
     leg: Leg
     weight: float = 1.0
     kinds: tuple[str, ...] = ()
-    deadline: float = DEADLINE
+    deadline: float | None = None
     every_namespace: bool = False
     words: Words = "analyzed"
     match: Match = "any"

@@ -66,7 +66,9 @@ class Fault:
 
 
 class FaultyStore(SqliteStore):
-    """A store whose rows, vectors and links may fail apart from each other."""
+    """A store whose rows, vectors and links may fail apart from each other, as if it were a process of its own."""
+
+    in_process = False
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -94,7 +96,9 @@ class FaultyStore(SqliteStore):
 
 
 class FaultyEmbedder(HashingEmbedder):
-    """The hashing embedder, which fails as it is told."""
+    """The hashing embedder, which fails as it is told, as if it were a process of its own."""
+
+    in_process = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,13 +120,13 @@ class Arrangement:
 
     def __init__(self, path: Path, patience: float = DEADLINE) -> None:
         self.clock = Clock()
-        self.guards = Guards(partial(Guard, patience=(patience, 30.0), clock=self.clock))
+        self.guards = Guards(partial(Guard, least=patience, clock=self.clock))
         self.store = FaultyStore(path)
         self.embedder = FaultyEmbedder()
-        guard = self.guards.of("embedder", self.embedder.name)
+        guard = self.guards.of("embedder", self.embedder)
         self.cache = QueryCache(GuardedEmbedder(self.embedder, guard))
         self.engines = Engines(self.guards, self.store, self.store, self.store)
-        self.recaller = Recaller(self.store, self.engines.vectors, self.engines.legs(), self.guards)
+        self.recaller = Recaller(self.engines)
 
     async def recall(self, text: str, **options: Unpack[RecallOptions]) -> Recall:
         """As a client would. Lanes have all the time that they need, unless the test says otherwise."""
@@ -132,7 +136,16 @@ class Arrangement:
         async def embed() -> Vector:
             return await self.cache.embed_query(text, space="work")
 
-        question = Question("work", text, query.where, query.fanout, embed, self.engines.vectors, self.engines.words)
+        question = Question(
+            "work",
+            text,
+            query.where,
+            query.fanout,
+            embed,
+            self.engines.vectors,
+            self.engines.words,
+            outside=("embedder", "vector index", "store"),
+        )
         return await self.recaller.recall(query, question)
 
     async def remember(self, *texts: str) -> None:

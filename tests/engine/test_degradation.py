@@ -66,7 +66,7 @@ async def test_a_healthy_answer_lacks_nothing(memory: Arrangement) -> None:
 async def test_many_recalls_over_a_frozen_engine_are_all_answered(memory: Arrangement) -> None:
     """32 at once: the first find it late, the later ones leave it alone and say so; when it is back, it is used."""
     memory.store.meaning.mode = "frozen"
-    breaker = memory.guards.of("vector", "sqlite")._breaker
+    breaker = memory.guards.of("vector", memory.store)._breaker
 
     lanes = {"vector": SECOND, "keyword": HEALTHY, "graph": HEALTHY}
 
@@ -216,7 +216,7 @@ async def test_a_busy_store_is_waited_for_beyond_the_deadline(tmp_path: Path) ->
 
         async def others() -> None:
             while True:
-                await memory.guards.of_rows("sqlite").call(answer)
+                await memory.guards.of_rows(memory.store).call(answer)
                 await asyncio.sleep(0.01)
 
         busy = asyncio.create_task(others())

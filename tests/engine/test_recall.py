@@ -22,7 +22,7 @@ class SlowEmbedder:
 
     def __init__(self, inner: FlakyEmbedder) -> None:
         self._inner = inner
-        self.name, self.dimensions = inner.name, inner.dimensions
+        self.name, self.dimensions, self.in_process = inner.name, inner.dimensions, False
 
     async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
         await asyncio.sleep(0.5)

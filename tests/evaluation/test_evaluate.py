@@ -157,6 +157,7 @@ class Failing:
 
     name = "failing"
     dimensions = 8
+    in_process = False
 
     async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
         raise EmbeddingError("the service is down")
@@ -174,6 +175,7 @@ class Counting:
     """The hashing embedder, counting what it is asked for."""
 
     dimensions: int | None
+    in_process = True
 
     def __init__(self) -> None:
         self._inner = make_embedder("hashing")

@@ -48,6 +48,10 @@ class DiskCachedEmbedder:
         return self._inner.name
 
     @property
+    def in_process(self) -> bool:
+        return self._inner.in_process
+
+    @property
     def dimensions(self) -> int | None:
         return self._inner.dimensions or self._dimensions
 

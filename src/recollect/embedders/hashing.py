@@ -33,6 +33,8 @@ class HashingEmbedder:
             raise ConfigError(f"The hashing embedder makes 1 to {MOST_DIMENSIONS} dimensions, not {dimensions}")
         self._dimensions = dimensions
 
+    in_process = True
+
     @property
     def name(self) -> str:
         return f"hashing-{self._dimensions}"

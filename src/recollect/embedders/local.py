@@ -57,6 +57,8 @@ class LocalEmbedder:
         self._loading = Lock()
         self._closed = False
 
+    in_process = True
+
     @property
     def name(self) -> str:
         return NAME

@@ -92,6 +92,8 @@ class OpenAIEmbedder:
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.name!r} at {self._where})"
 
+    in_process = False
+
     @property
     def name(self) -> str:
         return self._model if self._asked_dimensions is None else f"{self._model}-{self._asked_dimensions}"

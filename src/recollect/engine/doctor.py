@@ -77,10 +77,10 @@ async def answering(engine: Engine) -> Diagnosis:
         return f"{engine.store.name} answers"
 
     async def embedder() -> str:
-        name = engine.embedding.embedder.name
-        if why := engine.guards.of("embedder", name).why_skipped():
-            raise EmbeddingError(f"{name} {why}")
-        return f"{name} is asked as usual"
+        asked = engine.embedding.embedder
+        if why := engine.guards.of("embedder", asked).why_skipped():
+            raise EmbeddingError(f"{asked.name} {why}")
+        return f"{asked.name} is asked as usual"
 
     looks = {"store": store, **{name: _answers(feeder) for name, feeder in engine.feeders.items()}}
     checks = await asyncio.gather(*(_try(name, _in_time(name, look)) for name, look in looks.items()))

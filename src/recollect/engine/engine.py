@@ -28,11 +28,12 @@ from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, check_since, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
-from recollect.legs.question import Question
+from recollect.legs.question import Asked, Question
 from recollect.legs.waiting import within
 from recollect.limits import check_name, check_number, check_strength, check_supersedable, check_vector
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
+from recollect.ports import Engine as Asking
 from recollect.recipes import Recipe
 from recollect.types import (
     Draft,
@@ -90,8 +91,11 @@ class Engine:
             for index, leg in ((vectors, VECTOR), (links, GRAPH))
             if index is not None
         }
-        self.sharing = Sharing(store, self.guards.of_rows(store.name))
-        self._recaller = Recaller(store, self._engines.vectors, self._engines.legs(), self.guards)
+        self._rows = self.guards.of_rows(store)
+        self.sharing = Sharing(store, self._rows)
+        self._recaller = Recaller(self._engines)
+        asked: dict[Asked, Asking] = {"embedder": embedder, "vector index": vectors or store, "store": store}
+        self._outside = [what for what, engine in asked.items() if not engine.in_process]
 
     async def open(self) -> None:
         await self.store.open()
@@ -161,11 +165,9 @@ class Engine:
     async def _recall(self, space: str, text: str, query: Query, given: Sequence[float] | Vector | None) -> Recall:
         started = time.monotonic()
         self._first_use(space)
-        first = self._known_first(space, query)
-        asks_store = query.shared or not self.embedding.is_known
         try:
-            dimensions, shared = await (within(longest_deadline(query.recipe), first) if asks_store else first)
-        except (BackendUnavailable, TimeoutError) as error:
+            dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
+        except BackendUnavailable as error:
             why = f"what a recall must know first could not be read from {self.store.name}: {in_words(error)}"
             reports = tuple(LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes)
             failed = RecallFailed(why, lanes=reports)
@@ -190,6 +192,7 @@ class Engine:
             at_home=query.at_home,
             given=vector,
             started=started,
+            outside=self._outside,
         )
         try:
             recall = await self._recaller.recall(query, question)
@@ -214,7 +217,9 @@ class Engine:
 
     async def _known_first(self, space: str, query: Query) -> tuple[int | None, Looking]:
         """What the store's vectors are like, and how the recall learns what it may see of others'."""
-        return await self.embedding.dimensions(), await self.sharing.looking(space, query.shared)
+        asked = self.embedding.dimensions
+        dimensions = await (asked() if self.embedding.is_known else self._rows.call(asked))
+        return dimensions, await self.sharing.looking(space, query.shared)
 
     async def get(self, space: str, id: str) -> Memory:
         found = await self.store.get(space, [check_name("id", id)])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
+from recollect.engine.guarded import Rows
 from recollect.engine.query import Query
 from recollect.legs.question import Question
-from recollect.ports import Records
 from recollect.types import Expectation, Filter, Fused, Hit, Lost, Memory
 
 
 async def explain_absence(
-    records: Records,
+    records: Rows,
     question: Question,
     query: Query,
     candidates: Sequence[Fused],

@@ -10,7 +10,18 @@ from recollect.engine.lanes import LegSearch
 from recollect.legs.graph import GraphLeg, Links
 from recollect.legs.keyword import KeywordLeg
 from recollect.legs.vector import Threads, VectorLeg
-from recollect.ports import Beside, Embedder, Reached, Store, VectorHits, VectorIndex, WordHits, WordIndex, WordSearch
+from recollect.ports import (
+    Beside,
+    Embedder,
+    Engine,
+    Reached,
+    Store,
+    VectorHits,
+    VectorIndex,
+    WordHits,
+    WordIndex,
+    WordSearch,
+)
 from recollect.types import Filter, Memory, Scored
 
 if TYPE_CHECKING:
@@ -99,6 +110,10 @@ class GuardedEmbedder:
         return self._embedder.name
 
     @property
+    def in_process(self) -> bool:
+        return self._embedder.in_process
+
+    @property
     def dimensions(self) -> int | None:
         return self._embedder.dimensions
 
@@ -109,28 +124,24 @@ class GuardedEmbedder:
         await self._embedder.close()
 
 
-class NamedVectors(VectorIndex, Protocol):
-    """A vector index that says what engine it is: a store, or an external index."""
-
-    @property
-    def name(self) -> str: ...
+class VectorEngine(Engine, VectorIndex, Protocol):
+    """What answers the vector leg: a store, or an external index."""
 
 
-class NamedLinks(Links, Protocol):
-    """A graph index that says what engine it is: a store, or an external index."""
-
-    @property
-    def name(self) -> str: ...
+class LinkEngine(Engine, Links, Protocol):
+    """What answers the graph leg: a store, or an external index."""
 
 
 class Engines:
     """All that a recall asks, each behind its guard. Vectors and links are the store's own or an external index's."""
 
-    def __init__(self, guards: Guards, store: Store, vectors: NamedVectors, links: NamedLinks) -> None:
-        self.words = GuardedWords(store, guards.of("keyword", store.name))
-        self.vectors = GuardedVectors(vectors, guards.of("vector", vectors.name))
-        self.links = GuardedLinks(links, guards.of("graph", links.name))
-        self.rows = GuardedRows(store, guards.of_rows(store.name))
+    def __init__(self, guards: Guards, store: Store, vectors: VectorEngine, links: LinkEngine) -> None:
+        self.words = GuardedWords(store, guards.of("keyword", store))
+        self.vectors = GuardedVectors(vectors, guards.of("vector", vectors))
+        self.links = GuardedLinks(links, guards.of("graph", links))
+        self.rows = GuardedRows(store, guards.of_rows(store))
+        self.store = store.name
+        self.in_process = store.in_process and vectors.in_process and links.in_process
 
     def legs(self) -> dict[str, LegSearch]:
         return {

@@ -1,8 +1,8 @@
 """What stands before each engine that a recall asks: a circuit breaker, a bound on the calls under way, one more try
-where that is safe, and a time after which a call has failed.
+where that is safe, and a time after which a call has failed. All that a recall waits for, it waits for here.
 
 A slow engine costs its callers their deadline and no more, and takes nothing from the other engines: what cannot be
-stopped is bounded in number.
+stopped is bounded in number. An engine that runs inside this process is not slow; the processor may be busy.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from math import inf, isinf
 from typing import Any, Generic, TypeVar
 
 from recollect.engine.breaker import FIRST_PAUSE, LONGEST_PAUSE, Breaker, Ticket
@@ -24,7 +25,9 @@ from recollect.errors import (
     NotFound,
     RecollectError,
 )
-from recollect.legs.waiting import Stopped, time_left
+from recollect.legs.waiting import Patience, Stopped, Waiting, is_being_cancelled, patience_here
+from recollect.ports import Engine
+from recollect.recipes import DEADLINE
 
 T = TypeVar("T")
 
@@ -32,10 +35,10 @@ ROOM = 32
 """Calls under way on one engine, at most: 32 recalls at once do not wait for each other on a healthy one. It is more
 than an engine works on side by side on a few cores, so further calls lose nothing by waiting here instead of there.
 """
-PATIENCE = (2.0, 30.0)
-"""Seconds after which a call has failed, at least and at most; in between, the deadline of whoever asks. So an engine
-that is known to be slow can be given more time, and a caller in a hurry cannot make an engine look broken which answers
-in time for the others. 2 s is what a lane has by default; 30 s bounds what a probe may take.
+LONGEST = 30.0
+"""Seconds after which a call to an engine outside this process has failed, at most. It has what its caller would wait,
+and no less than a lane waits by default: so an engine that is known to be slow can be given more time, and a caller in
+a hurry cannot make an engine look broken which answers in time for the others.
 """
 AT_ONCE = 0.25
 """A call that fails within so many seconds is tried once more: most often its connection was cut by a restart. One that
@@ -61,19 +64,23 @@ def in_words(error: BaseException) -> str:
 
 
 class Guard:
-    """Stands before one engine, for reads. `name` is what messages call it."""
+    """Stands before one engine, for reads. `name` is what messages call it. One that runs `in_process` has all the time
+    that its caller has.
+    """
 
     def __init__(
         self,
         name: str,
         *,
+        in_process: bool = False,
         room: int = ROOM,
-        patience: tuple[float, float] = PATIENCE,
+        least: float = DEADLINE,
         longest_pause: float = LONGEST_PAUSE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self.patience = patience
+        self.in_process = in_process
+        self.least = least
         self._breaker = Breaker(clock, longest_pause)
         self._room = asyncio.Semaphore(room)
         self._under_way: set[asyncio.Task[Any]] = set()
@@ -86,17 +93,52 @@ class Guard:
         if self._breaker.is_open:
             await self._probe(work)
             raise self._skipped()
-        await self._room.acquire()
+        patience = patience_here()
+        if self.in_process and isinf(patience.until):
+            return await self._inside(work)
+        await (self._wait_for_room(patience) if self._room.locked() else self._room.acquire())
         if self._breaker.is_open:  # since this call began to wait for room
             self._room.release()
             raise self._skipped()
-        return await self._begin(self._breaker.ticket(), work).answered()
+        return await self._begin(self._breaker.ticket(), work, patience).answered()
+
+    async def _inside(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Nothing hangs in here, so nothing is timed."""
+        ticket = self._breaker.ticket()
+        try:
+            answer = await _tried(work)
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            raise self.stopped() from None
+        except BaseException as error:
+            self.judge(ticket, error)
+            raise
+        self.judge(ticket, None)
+        return answer
+
+    async def _wait_for_room(self, patience: Patience) -> None:
+        getting, left = asyncio.ensure_future(self._room.acquire()), patience.left
+        waiting = Waiting(patience, getting.cancel, outside=not self.in_process)
+        try:
+            await getting
+        except asyncio.CancelledError:
+            if getting.done() and not getting.cancelled():
+                self._room.release()
+            if is_being_cancelled():
+                raise
+            raise self.late(left) from None
+        finally:
+            waiting.end()
+
+    def late(self, seconds: float) -> BackendTimeout:
+        return BackendTimeout(f"{self.name} gave no answer within {seconds:.2g} s", backend=self.name)
 
     def judge(self, ticket: Ticket, error: BaseException | None) -> None:
         """Take note of how a call ended."""
         if error is None:
             self._breaker.succeeded(ticket)
-        elif isinstance(error, NOT_THE_ENGINES_FAULT):
+        elif isinstance(error, NOT_THE_ENGINES_FAULT) or (self.in_process and isinstance(error, BackendTimeout)):
             self._breaker.unknown(ticket)
         else:
             self._breaker.failed(ticket, in_words(error))
@@ -115,10 +157,10 @@ class Guard:
     async def _probe(self, work: Callable[[], Awaitable[T]]) -> None:
         if not self._room.locked() and (ticket := self._breaker.probe()):
             await self._room.acquire()  # which is there, so that this does not wait
-            self._begin(ticket, work).answer.cancel()
+            self._begin(ticket, work, Patience()).answer.cancel()
 
-    def _begin(self, ticket: Ticket, work: Callable[[], Awaitable[T]]) -> _Call[T]:
-        call = _Call(self, ticket, work)
+    def _begin(self, ticket: Ticket, work: Callable[[], Awaitable[T]], patience: Patience) -> _Call[T]:
+        call = _Call(self, ticket, work, patience)
         self._under_way.add(call.task)
         call.task.add_done_callback(self._ended)
         return call
@@ -126,6 +168,9 @@ class Guard:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
         self._room.release()
+
+    def stopped(self) -> Stopped:
+        return Stopped(f"a call to {self.name} was stopped", backend=self.name)
 
     def _skipped(self) -> Skipped:
         return Skipped(f"{self.name} {self._breaker.why_open()}", backend=self.name)
@@ -144,18 +189,23 @@ async def _tried(work: Callable[[], Awaitable[T]]) -> T:
 
 class _Call(Generic[T]):
     """One call under way: its answer, for whoever waits, and what it says of the engine, known at its end or when it
-    took too long. A caller who leaves at the deadline leaves it to that; one who leaves earlier has no more use for it.
+    took too long. A caller whose patience is over leaves it to that; one who leaves earlier has no more use for it.
     """
 
-    def __init__(self, guard: Guard, ticket: Ticket, work: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, guard: Guard, ticket: Ticket, work: Callable[[], Awaitable[T]], patience: Patience) -> None:
         loop = asyncio.get_running_loop()
-        least, most = guard.patience
-        patience = min(max(least, time_left()), most)
         self.answer: asyncio.Future[T] = loop.create_future()
         self._guard = guard
         self._ticket = ticket
         self._concluded = False
-        self._timer = loop.call_later(patience, self._late, patience)
+        outside = not guard.in_process
+        self._engines = Patience(min(max(guard.least, patience.seconds), LONGEST) if outside else inf)
+        self._callers = patience
+        self._callers_left = patience.left
+        self._waits = (
+            Waiting(self._engines, self._late, outside=outside),
+            Waiting(self._callers, self._leave, outside=outside),
+        )
         self.task = loop.create_task(self._run(work))
         self.task.add_done_callback(self._ended)
 
@@ -163,9 +213,11 @@ class _Call(Generic[T]):
         try:
             return await self.answer
         except asyncio.CancelledError:
-            if time_left() > 0:
+            if not self._callers.over:
                 self.task.cancel()
             raise
+        finally:
+            self._waits[1].end()
 
     async def _run(self, work: Callable[[], Awaitable[T]]) -> None:
         """An answer is told from here, a turn of the event loop before the task's end would tell it."""
@@ -173,14 +225,20 @@ class _Call(Generic[T]):
         if self._concludes(None):
             self.answer.set_result(answer)
 
-    def _late(self, patience: float) -> None:
-        name = self._guard.name
-        self._fail(BackendTimeout(f"{name} gave no answer within {patience:.2g} s", backend=name))
+    def _leave(self) -> None:
+        """The caller's patience is over. Inside this process, nobody has a use for the work any more."""
+        if self._guard.in_process:
+            self.task.cancel()
+        if not self.answer.done():
+            self.answer.set_exception(self._guard.late(self._callers_left))
+
+    def _late(self) -> None:
+        self._fail(self._guard.late(self._engines.seconds))
         self.task.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
-            self._fail(Stopped(f"a call to {self._guard.name} was stopped", backend=self._guard.name))
+            self._fail(self._guard.stopped())
         elif error := task.exception():
             self._fail(error)
 
@@ -195,7 +253,8 @@ class _Call(Generic[T]):
         if self._concluded:
             return False
         self._concluded = True
-        self._timer.cancel()
+        for waiting in self._waits:
+            waiting.end()
         self._guard.judge(self._ticket, error)
         return not self.answer.done()
 
@@ -207,18 +266,19 @@ class Guards:
         self._make = make
         self._known: dict[tuple[str, str], Guard] = {}
 
-    def of(self, leg: str, engine: str) -> Guard:
-        """The guard of what answers a leg, e.g. ("vector", "qdrant"), or of ("embedder", its model)."""
+    def of(self, leg: str, engine: Engine) -> Guard:
+        """The guard of what answers a leg, e.g. of Qdrant for "vector", or of an embedder for "embedder"."""
         return self._one(leg, engine, LONGEST_PAUSE)
 
-    def of_rows(self, store: str) -> Guard:
+    def of_rows(self, store: Engine) -> Guard:
         """The guard of a store's rows. There is no answer without them, so they are tried again each second."""
         return self._one("rows", store, FIRST_PAUSE)
 
-    def _one(self, leg: str, engine: str, longest_pause: float) -> Guard:
-        if (leg, engine) not in self._known:
-            self._known[leg, engine] = self._make(f"{engine} ({leg})", longest_pause=longest_pause)
-        return self._known[leg, engine]
+    def _one(self, leg: str, engine: Engine, longest_pause: float) -> Guard:
+        if (leg, engine.name) not in self._known:
+            name = f"{engine.name} ({leg})"
+            self._known[leg, engine.name] = self._make(name, in_process=engine.in_process, longest_pause=longest_pause)
+        return self._known[leg, engine.name]
 
     async def close(self) -> None:
         """Stop what is under way."""

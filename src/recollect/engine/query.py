@@ -196,7 +196,8 @@ def _check_lanes(how: Recipe) -> Recipe:
     if how.limit.clamp:
         how = replace(how, lanes=tuple(_clamped(lane) for lane in how.lanes))
     for lane in how.lanes:
-        check_number(f"the deadline of lane {lane.name!r}", lane.deadline, 0.001, 600)
+        if lane.deadline is not None:
+            check_number(f"the deadline of lane {lane.name!r}", lane.deadline, 0.001, 600)
         check_number(f"the depth of lane {lane.name!r}", lane.depth, *DEPTHS, whole=True)
         check_number(f"the seeds of lane {lane.name!r}", lane.seeds, 1, 100, whole=True)
         check_number(f"lowest of lane {lane.name!r}", lane.lowest, -1, 1)

@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect.engine.expect import explain_absence
-from recollect.engine.guarded import GuardedRows
-from recollect.engine.guards import Guards, in_words
-from recollect.engine.lanes import Answered, LegSearch, longest_deadline, run_lanes
+from recollect.engine.guarded import Engines
+from recollect.engine.guards import in_words
+from recollect.engine.lanes import Answered, longest_deadline, run_lanes
 from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
 from recollect.engine.visibility import EverySpace, by_space
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
-from recollect.legs.waiting import let_go, start, time_left, within
-from recollect.ports import Beside, Store, VectorIndex
+from recollect.legs.waiting import Patience, let_go, start, time_left, within
+from recollect.ports import Beside
 from recollect.ranking.diversity import mmr, near_copies
 from recollect.ranking.fusion import fuse, keep_exact
 from recollect.ranking.normalise import by_max
@@ -36,11 +35,12 @@ SPARE = 5
 
 
 GRACE = 0.06
-"""Seconds beyond the deadline for reading what the lanes found, where the last of them was just in time. That leaves
-something for an event loop that is late itself, before a recall has taken 0.1 s more than it was given.
+"""Seconds beyond the deadline for reading what the lanes found from a store outside this process, where the last lane
+was just in time. That leaves something for an event loop that is late itself, before a recall has taken 0.1 s more than
+it was given.
 """
-AT_LEAST = 0.005
-"""Seconds for that in any case: what was read ahead is there at once."""
+ROWS_SHARE = 0.5
+"""How much of the longest deadline that reading has at least."""
 DIVERSITY_SHARE = 0.5
 """How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
 
@@ -58,9 +58,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer's hits, what could not be had for them, and where the expected memory went."""
+    """An answer's hits, the lanes they are from, what could not be had for them, and where the expected memory went."""
 
     hits: tuple[Hit, ...]
+    lanes: Set[str]
     lost: str = ""
     expected: Expectation | None = None
 
@@ -70,49 +71,73 @@ class Finding:
     others turn out late the answer is there, and its caller is not kept waiting beyond the deadline.
     """
 
-    def __init__(self, find: Callable[[Mapping[str, Ranking]], Coroutine[Any, Any, Found]], deadline: float) -> None:
+    def __init__(
+        self,
+        find: Callable[[Mapping[str, Ranking]], Coroutine[Any, Any, Found]],
+        deadline: float,
+        waited: Callable[[], float],
+    ) -> None:
+        """`waited` tells how many seconds of the deadline the lanes have spent."""
         self._find = find
         self._deadline = deadline
+        self._waited = waited
         self._lanes: Set[str] = frozenset()
-        self._ahead: asyncio.Task[Found] | None = None
+        self._task: asyncio.Task[Found] | None = None
+        self._earlier: Found | None = None
 
     def begin(self, answered: Sequence[Answered]) -> None:
+        """Go ahead with what has been answered so far."""
         rankings = rankings_of(answered)
-        if rankings.keys() != self._lanes:
-            self.close()
-            self._lanes = rankings.keys()
-            self._ahead = start(self._deadline / 2, self._find(rankings))
+        if rankings and rankings.keys() != self._lanes:
+            self._start(rankings)
 
     async def of(self, rankings: Mapping[str, Ranking]) -> Found:
-        if self._ahead is not None and self._lanes == rankings.keys():
-            with suppress(BackendUnavailable):  # it may have come back since
-                return await self._ahead
-        return await self._find(rankings)
+        """What all lanes found that have answered; where that cannot be read in time, what fewer of them found."""
+        task = self._task
+        if task is None or self._lanes != rankings.keys() or failed(task):  # the store may have come back since
+            task = self._start(rankings)
+        try:
+            return await task
+        except BackendUnavailable:
+            if self._earlier is None:
+                raise
+            return self._earlier
+
+    def _start(self, rankings: Mapping[str, Ranking]) -> asyncio.Task[Found]:
+        if self._task is not None and self._task.done() and not failed(self._task):
+            self._earlier = self._task.result()
+        self.close()
+        left = self._deadline + GRACE - self._waited()
+        seconds = left if self._earlier is not None else max(left, ROWS_SHARE * self._deadline)
+        self._lanes = rankings.keys()
+        self._task = start(Patience(seconds), self._find(rankings))
+        return self._task
 
     def close(self) -> None:
-        if self._ahead is not None:
-            let_go(self._ahead)
+        if self._task is not None:
+            let_go(self._task)
 
 
 class Recaller:
     """Runs any recipe over a store and its legs."""
 
-    def __init__(
-        self, store: Store, vectors: VectorIndex, legs: Mapping[str, LegSearch], guards: Guards | None = None
-    ) -> None:
-        self._store = store
-        self._vectors = vectors
-        self._legs = {name: EverySpace(leg) for name, leg in legs.items()}
-        self._guard = (guards or Guards()).of_rows(store.name)
-        self._rows = GuardedRows(store, self._guard)
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._legs = {name: EverySpace(leg) for name, leg in engines.legs().items()}
+        self._rows = engines.rows
+        self._vectors = engines.vectors
 
     async def recall(self, query: Query, question: Question) -> Recall:
-        finding = Finding(partial(self._find, query, question), longest_deadline(query.recipe))
+        finding = Finding(partial(self._find, query, question), longest_deadline(query.recipe), question.waited)
+        ahead = finding.begin if self._may_be_late(query) else None
         try:
-            answered = await run_lanes(query.recipe, question, self._legs, finding.begin)
+            answered = await run_lanes(query.recipe, question, self._legs, ahead)
             return await self._answer(query, question, answered, finding)
         finally:
             finding.close()
+
+    def _may_be_late(self, query: Query) -> bool:
+        return not self._engines.in_process or any(lane.deadline is not None for lane in query.recipe.lanes)
 
     async def _answer(self, query: Query, question: Question, answered: Sequence[Answered], finding: Finding) -> Recall:
         reports = tuple(report for report, _ in answered)
@@ -121,10 +146,11 @@ class Recaller:
             reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.missing)
             return nothing(query, question, reports, f"every lane of the recall failed ({reasons})")
         try:
-            found = await within(patience(query, question), finding.of(rankings))
-        except (BackendUnavailable, TimeoutError) as error:
-            reason = f"what the lanes found could not be read from {self._store.name}: {in_words(error)}"
+            found = await finding.of(rankings)
+        except BackendUnavailable as error:
+            reason = f"what the lanes found could not be read from {self._engines.store}: {in_words(error)}"
             return nothing(query, question, reports, reason)
+        reports = tuple(unread(report, found) for report in reports)
         return Recall(
             hits=found.hits,
             degraded=any(report.missing for report in reports) or bool(found.lost),
@@ -141,9 +167,9 @@ class Recaller:
         chosen = await self._choose(query, question, fused, rankings)
         hits = await self._hits(query, question, chosen.answer)
         if query.expect is None:
-            return Found(hits, chosen.lost)
-        expected = await explain_absence(self._store, question, query, candidates, chosen.copies, hits)
-        return Found(hits, chosen.lost, expected)
+            return Found(hits, rankings.keys(), chosen.lost)
+        expected = await explain_absence(self._rows, question, query, candidates, chosen.copies, hits)
+        return Found(hits, rankings.keys(), chosen.lost, expected)
 
     def _fuse(self, query: Query, rankings: Mapping[str, Ranking]) -> list[Fused]:
         return fuse(query.recipe.fusion, [(lane, rankings.get(lane.name)) for lane in query.recipe.lanes])
@@ -202,7 +228,7 @@ class Recaller:
             try:
                 vectors = await within(DIVERSITY_SHARE * time_left(), reading)
                 wanted = await question.vector() if how.relevance == "cosine" else None
-            except (BackendUnavailable, TimeoutError) as error:
+            except BackendUnavailable as error:
                 lost = f"not diversified, for its vectors could not be read: {in_words(error)}"
 
         def cosine(one: Vector | None, other: Vector | None) -> float | None:
@@ -247,9 +273,16 @@ def noted(reports: tuple[LaneReport, ...], lost: str) -> tuple[LaneReport, ...]:
     return tuple(replace(r, reason=lost) if lost and r.leg == "vector" and r.status == "ok" else r for r in reports)
 
 
-def patience(query: Query, question: Question) -> float:
-    """Seconds for reading what the lanes found: what is left of the longest deadline, and then a little."""
-    return max(longest_deadline(query.recipe) + GRACE - took(question) / 1000, AT_LEAST)
+def unread(report: LaneReport, found: Found) -> LaneReport:
+    """The report, of a lane that answered too late for what it found to be read."""
+    if report.status != "ok" or report.lane in found.lanes:
+        return report
+    return replace(report, status="late", reason="what it found could not be read in time")
+
+
+def failed(task: asyncio.Task[Any]) -> bool:
+    """Whether it ended without an answer."""
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def nothing(query: Query, question: Question, reports: tuple[LaneReport, ...], why: str) -> Recall:

@@ -47,7 +47,7 @@ class EverySpace:
             let_go(abroad)
 
     async def _abroad(self, question: Question, lane: Lane) -> list[Ranking]:
-        others = await question.abroad(within=lane.deadline)
+        others = await question.abroad()
         near = replace(lane, depth=STEPS_ABROAD)
         found = await asyncio.gather(*(self._leg.search(other, near) for other in others))
         return [qualified(ranking, other.space) for ranking, other in zip(found, others, strict=True)]

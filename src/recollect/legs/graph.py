@@ -11,7 +11,7 @@ from recollect.recipes import Lane
 from recollect.types import Filter, Ranking, Scored
 
 MEANING_SHARE = 0.5
-"""How much of its deadline the lane waits for the nearest by meaning. The rest is enough to start from words instead
+"""How much of its patience the lane waits for the nearest by meaning. The rest is enough to start from words instead
 and to walk: both take a healthy engine a small part of it.
 """
 
@@ -40,7 +40,7 @@ class GraphLeg:
     async def _seeds(self, question: Question, lane: Lane) -> list[str]:
         where = question.filter_of(lane)
         try:
-            nearest = (await question.nearest(where, within=MEANING_SHARE * lane.deadline)).hits
+            nearest = (await question.nearest(where, share=MEANING_SHARE)).hits
         except Exception:  # noqa: BLE001  # whatever ails the embedder or the vector index, their own lane reports it
             nearest = await question.wordiest(where, limit=lane.seeds)
         return [hit.id for hit in nearest[: lane.seeds]]

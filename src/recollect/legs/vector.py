@@ -33,7 +33,7 @@ class VectorLeg:
         self._threads = threads
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
-        found = await question.nearest(question.filter_of(lane), lane.ef_search, within=lane.deadline)
+        found = await question.nearest(question.filter_of(lane), lane.ef_search)
         hits = found.hits
         threaded = [hit.id for hit in hits if found.threaded is None or hit.id in found.threaded]
         if lane.context and threaded:

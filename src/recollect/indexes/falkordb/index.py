@@ -57,6 +57,8 @@ class FalkorIndex:
         self._shadow: int | None = None
         """The generation that this object keeps to, instead of the one that answers."""
 
+    in_process = False
+
     @property
     def name(self) -> str:
         return BACKEND

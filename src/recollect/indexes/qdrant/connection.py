@@ -37,8 +37,9 @@ class Connection:
         if key and not (key.isascii() and key.isprintable()):
             raise ConfigError("the API key of Qdrant holds a character that cannot be sent: check it")
         self.address = address
-        self._timeout = timeout
         place = address.place
+        self.in_process = isinstance(place, Path)
+        self._timeout = timeout
         self._client: _Client = _Local(address, place) if isinstance(place, Path) else _Remote(place, key, timeout)
         self._closed = False
 
@@ -47,7 +48,7 @@ class Connection:
         if self._closed:
             raise BackendError(f"{self.address} was closed here: open it again", backend=BACKEND)
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(None if self.in_process else self._timeout):
                 return await self._client.run(operation)
         except BackendError:
             raise

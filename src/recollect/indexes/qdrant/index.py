@@ -64,6 +64,10 @@ class QdrantIndex:
     def __repr__(self) -> str:
         return f"QdrantIndex({str(self._connection.address)!r})"
 
+    @property
+    def in_process(self) -> bool:
+        return self._connection.in_process
+
     # Lifetime
 
     async def open(self) -> None:

@@ -66,6 +66,7 @@ class PostgresStore:
     """A store in a schema of a database. Open it before use, and close it after."""
 
     name = "postgres"
+    in_process = False
 
     def __init__(self, dsn: str, settings: PostgresSettings | None = None, *, create: bool = True) -> None:
         self.settings = settings or PostgresSettings()

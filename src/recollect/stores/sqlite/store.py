@@ -66,6 +66,7 @@ class SqliteStore:
     """A store in one file, which several processes may share. Open it before use, and close it after."""
 
     name = "sqlite"
+    in_process = True
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
