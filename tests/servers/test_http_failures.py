@@ -75,7 +75,7 @@ async def here(client: AsyncRecollect) -> AsyncIterator[httpx.AsyncClient]:
         (b'{"query": "a", "weights": {"vector": NaN}}', 422, "the weight of 'vector' is nan"),
         (b'{"query": "a", "weights": {"vector": -1}}', 422, "must be a number from 0 up"),
         (b'{"query": "a", "lanes": {"vector": {"colour": 1}}}', 422, "has no setting 'colour'"),
-        (b'{"query": "a", "since": "yesterday"}', 422, "must be a time such as"),
+        (b'{"query": "a", "since": "soon"}', 422, "is not a time: write 2026-05-03"),
         (b'{"query": "a", "vector": [1, 2]}', 422, "a vector of 2 dimensions was given"),
     ],
 )

@@ -25,11 +25,11 @@ from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.sharing import Looking, Sharing
 from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
-from recollect.engine.usage import HitCounter, check_since, usage_since
+from recollect.engine.usage import HitCounter, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import within
-from recollect.limits import check_name, check_number, check_strength, check_supersedable, check_vector
+from recollect.limits import check_name, check_number, check_strength, check_supersedable, check_time, check_vector
 from recollect.options import FilterOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
 from recollect.recipes import Recipe
@@ -227,7 +227,8 @@ class Engine:
         return await self.store.list(space, parse_filter(options), limit=limit, after=after)
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
-        revised = await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
+        checked = check_changes(changes, datetime.now(UTC))
+        revised = await self._rememberer.revise(space, check_name("id", id), checked)
         self._wrote()
         self._upkeep.catch_up(space)
         return revised
@@ -294,7 +295,7 @@ class Engine:
         return await self.store.stats(space)
 
     async def usage(self, space: str, since: datetime | str | None) -> SpaceUsage:
-        start = check_since(since, datetime.now(UTC))
+        start = check_time("since", since, datetime.now(UTC))
         await self._hits.flush()
         return await usage_since(self.store, space, start)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from recollect.limits import TIME_FORMS
 from recollect.types import Access, Scope
 
 MANY = 1000
@@ -16,7 +17,7 @@ ID = "0198c5a1-7a61-7c3e-9c1d-0a1b2c3d4e5f"
 OTHER_ID = "0198c5a2-11f0-7d52-8b7e-6f5e4d3c2b1a"
 
 Time = Annotated[
-    str, Field(description="A time in ISO 8601; without a zone it is UTC.", examples=["2026-05-03T10:00Z"])
+    str, Field(description=f"A time: {TIME_FORMS}. Without a zone it is UTC.", examples=["2026-05-03T10:00Z"])
 ]
 Vector = Annotated[list[float], Field(description="A vector of the store's model, where you have it already.")]
 
@@ -172,7 +173,7 @@ class NewToken(Body):
     spaces: list[str] = []
     scope: Scope = "read"
     name: str = ""
-    expires: str | None = Field(None, description="A time, or a span such as 90d or 12h; left out: never.")
+    expires: str | None = Field(None, description="A time to come, or a span such as 90d or 12h; left out: never.")
 
 
 Status = Literal["ready", "degraded", "down"]
