@@ -29,8 +29,16 @@ from recollect.engine.usage import HitCounter, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import within
-from recollect.limits import check_name, check_number, check_strength, check_supersedable, check_time, check_vector
-from recollect.options import FilterOptions, RecallOptions
+from recollect.limits import (
+    check_flag,
+    check_name,
+    check_number,
+    check_strength,
+    check_supersedable,
+    check_time,
+    check_vector,
+)
+from recollect.options import ListOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
 from recollect.recipes import Recipe
 from recollect.types import (
@@ -220,11 +228,12 @@ class Engine:
             raise _missing(space, id)
         return [*found]
 
-    async def list(self, space: str, options: FilterOptions, *, limit: int, after: str | None) -> Page:
-        check_settings("list", options, FilterOptions.__annotations__)
+    async def list(self, space: str, options: ListOptions, *, limit: int, after: str | None) -> Page:
+        check_settings("list", options, ListOptions.__annotations__)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
         after = None if after is None else check_name("after", after)
-        return await self.store.list(space, parse_filter(options), limit=limit, after=after)
+        newest_first = check_flag("newest_first", options.get("newest_first", False))
+        return await self.store.list(space, parse_filter(options), limit=limit, after=after, newest_first=newest_first)
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
         checked = check_changes(changes, datetime.now(UTC))

@@ -138,6 +138,7 @@ class Listing(Filters):
 
     limit: int = Field(50, description="How many at most.")
     after: str | None = Field(None, description="Go on after this id: the cursor of the page before.")
+    newest_first: bool = Field(False, description="The newest first, instead of the oldest.")
 
 
 class Link(Body):

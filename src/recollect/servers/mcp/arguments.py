@@ -120,6 +120,7 @@ FILTERS: Schemas = {
 PAGE: Schemas = {
     "limit": _whole("How many memories at most.", 1, 1000, default=50),
     "after": _text("The cursor of the page before; left out, the first page."),
+    "newest_first": _yes("Begin with what was stored last."),
 }
 
 QUERY: Schemas = {
