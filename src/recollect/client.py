@@ -26,7 +26,7 @@ from recollect.engine.replies import Replies
 from recollect.engine.tokens import Tokens
 from recollect.engine.transfer import Imported
 from recollect.limits import check_name
-from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
+from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Lag
 from recollect.settings import Settings
 from recollect.shared import AsyncShared
@@ -210,7 +210,7 @@ class AsyncSpace:
         """The versions of a memory, oldest first: what it replaced, itself, and what replaced it. Raises NotFound."""
         return await self._engine.history(self.name, id)
 
-    async def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
+    async def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[ListOptions]) -> Page:
         """Memories in id order (oldest first), a page at a time."""
         return await self._engine.list(self.name, options, limit=limit, after=after)
 

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,11 @@ INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 CONFIGURATION = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 """A name that can be part of a statement, and of another name there, as it is."""
+SPAN = re.compile(r"(\d{1,6})([mhdw])")
+MINUTES = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
+DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+TIME_FORMS = "2026-05-03, 2026-05-03T10:00Z, 30m, 12h, 7d, 2w, now, today, yesterday or tomorrow"
+"""Every form of a time, for those who wrote another."""
 
 
 def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
@@ -156,21 +161,38 @@ def check_same_text(memory: Memory, stored: Memory) -> None:
         )
 
 
-def check_time(what: str, value: object) -> datetime | None:
-    """A moment, aware; one without a zone is taken as UTC."""
+def check_time(what: str, value: object, now: datetime, *, ahead: bool = False) -> datetime | None:
+    """A moment in UTC, from a datetime or from any of `TIME_FORMS`.
+
+    A time without a zone is UTC, and a day begins at midnight UTC. A span such as 7d counts back from `now`, or on
+    from it where a time to come is meant (`ahead`).
+
+    >>> check_time("since", "7d", datetime(2026, 5, 10, 12, tzinfo=UTC)).isoformat()
+    '2026-05-03T12:00:00+00:00'
+    """
     if value is None:
         return None
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidRequest(f"{what} is {value!r:.80}, and must be a time such as 2026-05-03T10:00:00Z") from None
-    if not isinstance(value, datetime):
-        raise InvalidRequest(f"{what} must be a time, not {type(value).__name__}")
+    if not isinstance(value, str | datetime):
+        raise InvalidRequest(f"{what} must be a time, not {type(value).__name__}: write {TIME_FORMS}")
     try:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        moment = value if isinstance(value, datetime) else _moment(value.strip().lower(), now, ahead=ahead)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         raise InvalidRequest(f"{what} is {value}, which is outside the years 1 to 9999 in UTC") from None
+    except ValueError:
+        raise InvalidRequest(f"{what} is {value!r:.80}, which is not a time: write {TIME_FORMS}") from None
+
+
+def _moment(words: str, now: datetime, *, ahead: bool) -> datetime:
+    if words == "now":
+        return now
+    if words in DAYS:
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight + timedelta(days=DAYS[words])
+    if span := SPAN.fullmatch(words):
+        length = timedelta(minutes=int(span[1]) * MINUTES[span[2]])
+        return now + length if ahead else now - length
+    return datetime.fromisoformat(words.upper())
 
 
 def check_metadata(value: object) -> Mapping[str, Any]:

@@ -26,6 +26,12 @@ class FilterOptions(TypedDict, total=False):
     include_expired: bool | None
 
 
+class ListOptions(FilterOptions, total=False):
+    """Which memories to list, and in which order: oldest first, or newest first."""
+
+    newest_first: bool
+
+
 class RecallOptions(FilterOptions, total=False):
     """How to recall. Everything a recipe says can be said differently for one call.
 

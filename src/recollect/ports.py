@@ -161,7 +161,10 @@ class Records(Protocol):
     async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
         """Those that exist here, whatever their state; others are simply absent."""
 
-    async def list(self, space: str, where: Filter, *, limit: int, after: str | None = None) -> Page: ...
+    async def list(
+        self, space: str, where: Filter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> Page:
+        """A page in id order, or with the highest ids first. It goes on after the id of a cursor, in that order."""
 
     async def update(
         self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime

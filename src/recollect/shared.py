@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, Unpack
 
 from recollect.engine.drafts import draft_of, replacement
 from recollect.engine.guest import Guest
-from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
+from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.types import Edge, Memory, Neighbor, Page, Recall, Remembered
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class AsyncShared:
         """One memory of it. Raises NotFound."""
         return await self._guest.get(id)
 
-    async def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
+    async def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[ListOptions]) -> Page:
         """Its memories in id order, a page at a time."""
         return await self._guest.list(options, limit=limit, after=after)
 
@@ -92,7 +92,7 @@ class Shared:
         """One memory of it. Raises NotFound."""
         return self._run(self._shared.get(id))
 
-    def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
+    def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[ListOptions]) -> Page:
         """Its memories in id order, a page at a time."""
         return self._run(self._shared.list(limit=limit, after=after, **options))
 

@@ -21,7 +21,7 @@ from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
 from recollect.errors import InvalidRequest
-from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
+from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Lag
 from recollect.settings import Settings
 from recollect.shared import Shared
@@ -181,7 +181,7 @@ class Space:
         """The versions of a memory, oldest first: what it replaced, itself, and what replaced it. Raises NotFound."""
         return self._run(self._space.history(id))
 
-    def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[FilterOptions]) -> Page:
+    def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[ListOptions]) -> Page:
         """Memories in id order (oldest first), a page at a time."""
         return self._run(self._space.list(limit=limit, after=after, **options))
 

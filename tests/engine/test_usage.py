@@ -114,10 +114,9 @@ async def test_usage_since(client: AsyncRecollect, work: AsyncSpace) -> None:
     assert (await work.usage()).total.recalls == 2
     assert (await work.usage("24h")).total.recalls == 1
     assert (await work.usage("2d")).total.recalls == 2
-    assert (await work.usage("999999w")).since is None
     assert (await work.usage(now - timedelta(hours=2))).total.recalls == 1
     assert (await work.usage((now + timedelta(days=1)).isoformat())).total == Usage()
-    for wrong in ("yesterday", "7", "d", "-7d", 7):
+    for wrong in ("soon", "7", "d", "-7d", 7):
         with pytest.raises(InvalidRequest, match="7d"):
             await work.usage(wrong)  # type: ignore[arg-type]
 

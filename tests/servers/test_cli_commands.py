@@ -24,7 +24,7 @@ def test_remember_then_recall(cli: Cli) -> None:
     assert hit["memory"]["metadata"] == {"amount": 12.5}
     assert hit["memory"]["occurred_at"] == "2026-05-03T08:00:00+00:00"
     assert (hit["memory"]["thread"], hit["memory"]["place"]) == ("ledger", 7)
-    assert {"lane", "rank", "raw", "normalised", "contribution"} == set(hit["why"][0])
+    assert {"lane", "rank", "raw", "normalised", "contribution", "kind"} == set(hit["why"][0])
     assert hit["snippet"]["text"] == "Invoice 12345 was paid on 3 May"
     assert set(answer) == {"hits", "degraded", "lanes", "took", "query", "recipe", "expected"}
     assert {lane["lane"] for lane in answer["lanes"]} == {"vector", "keyword", "graph"}
@@ -128,6 +128,18 @@ def test_list_pages(cli: Cli) -> None:
     shown = cli("list", "--limit", "2").stdout
     assert all(part in shown for part in (*ids[:2], "Memory number 0", f"more: --after {first['cursor']}"))
     assert cli("list", "--tag", "none").stdout == "no memories\n"
+
+
+def test_a_list_shows_dates_and_can_begin_with_the_newest(cli: Cli) -> None:
+    """When it happened, else when it was stored; `--after` goes on in the same order."""
+    old = cli.remember("The oak was planted", "--occurred-at", "1999-04-02")
+    new = cli.remember("The oak was felled", "--occurred-at", "2024-11-30")
+    page = cli.json("list", "--newest", "--limit", "1")
+    assert [memory["id"] for memory in page["memories"]] == [new]
+    rest = cli.json("list", "--newest", "--after", page["cursor"])
+    assert [memory["id"] for memory in rest["memories"]] == [old]
+    shown = cli("list", "--newest").stdout
+    assert shown.index("2024-11-30") < shown.index("1999-04-02")
 
 
 def test_update_changes_and_clears(cli: Cli) -> None:

@@ -35,7 +35,7 @@ WRONG_CALLS = [
     ("neighbors", "some-id", "--depth", "0"),
     ("link", "some-id", "other-id", "--strength", "2"),
     ("remember", "   "),
-    ("remember", "x", "--occurred-at", "yesterday"),
+    ("remember", "x", "--occurred-at", "soon"),
     ("remember", "x", "--metadata", "{"),
     ("remember", "x", "--metadata", "[1]"),
     ("update", "some-id"),

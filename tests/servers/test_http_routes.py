@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from recollect import Recollect
-from recollect.options import Changes, FilterOptions, MemoryFields, RecallOptions
+from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.recipes import RECIPES
 from recollect.servers.http import bodies
 from tests.servers.http_server import Served, problem, serving
@@ -64,16 +64,18 @@ def test_many_memories_in_one_request(here: httpx.Client) -> None:
     assert problem(broken, 422)["detail"] == "memory 2 of the batch: text is empty: give it at least one word"
 
 
-def test_a_list_goes_on_where_the_page_before_ended(here: httpx.Client) -> None:
-    """Every memory comes once, in id order, page by page."""
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_list_goes_on_where_the_page_before_ended(here: httpx.Client, newest_first: bool) -> None:
+    """Every memory comes once, in id order or the other way round, page by page."""
     ids = [remember(here, f"Note {n}") for n in range(5)]
     found, after = [], None
     while True:
-        page = here.get("/memories", params={"limit": 2, **({"after": after} if after else {})}).json()
+        order = {"newest_first": newest_first, **({"after": after} if after else {})}
+        page = here.get("/memories", params={"limit": 2, **order}).json()
         found += [memory["id"] for memory in page["memories"]]
         if (after := page["cursor"]) is None:
             break
-    assert found == ids
+    assert found == (ids[::-1] if newest_first else ids)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_bodies_name_every_keyword_of_the_library() -> None:
     assert set(bodies.Supersession.model_fields) == memory | {"text", "old", "by"}
     assert set(bodies.Changes.model_fields) == set(Changes.__annotations__)
     assert set(bodies.Question.model_fields) == recall | {"query"}
-    assert set(bodies.Listing.model_fields) == set(FilterOptions.__annotations__) | {"limit", "after"}
+    assert set(bodies.Listing.model_fields) == set(ListOptions.__annotations__) | {"limit", "after"}
 
 
 def test_the_library_finds_what_http_stored(server: Served, tmp_path: Path) -> None:

@@ -251,9 +251,12 @@ async def test_memories_are_listed_page_by_page(agent: str, work: AsyncSpace) ->
         first = await mcp.call_tool("memory_list", {"limit": 2})
         rest = await call(mcp, "memory_list", limit=2, after=first.structured_content["cursor"], full=True)
         tagged = await call(mcp, "memory_list", tags=["t"])
+        newest = await call(mcp, "memory_list", newest_first=True, limit=2)
     assert [memory["id"] for memory in first.structured_content["memories"]] == ["a", "b"]
     assert first.structured_content["memories"][0]["snippet"].endswith("x…")
     assert "call memory_list again with after=b" in text_of(first)
+    assert f"id a; fact, {first.structured_content['memories'][0]['when']}" in text_of(first)
+    assert [memory["id"] for memory in newest["memories"]] == ["c", "b"]
     assert rest == {"memories": [json_ready(await work.get("c"))], "cursor": None}
     assert [memory["id"] for memory in tagged["memories"]] == ["a", "c"]
 

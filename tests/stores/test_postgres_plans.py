@@ -215,9 +215,10 @@ def test_a_filter_does_not_divert_from_ids(db: psycopg.Connection, name: str) ->
 def test_a_list_needs_no_sorting(analysed: psycopg.Connection) -> None:
     """An unfiltered list goes along the ids, and the hits of a page are looked up row by row."""
     condition, values = rows_clause(1, FILTERS["none"])
-    steps = plan(analysed, RECORDS["page"].format(where=condition), VALUES | values)
-    assert indexes(steps) == {"memories_space_id_key", "hits_pkey"}
-    assert "Sort" not in [step["Node Type"] for step in steps]
+    for statement in ("page", "newest_page", "newest_page_after"):
+        steps = plan(analysed, RECORDS[statement].format(where=condition), VALUES | values)
+        assert indexes(steps) == {"memories_space_id_key", "hits_pkey"}
+        assert "Sort" not in [step["Node Type"] for step in steps]
 
 
 @pytest.mark.parametrize(

@@ -143,10 +143,11 @@ def test_a_filter_does_not_divert_from_ids(db: apsw.Connection, name: str) -> No
 
 
 def test_a_list_needs_no_sorting(db: apsw.Connection) -> None:
-    """An unfiltered list goes along the ids."""
+    """An unfiltered list goes along the ids, whether up or down."""
     condition, _ = where_clause(1, FILTERS["none"])
-    steps = plan(db, RECORDS["page"].format(where=condition))
-    assert steps == ["SEARCH m USING INDEX sqlite_autoindex_memories_1 (space=? AND id>?)"]
+    for statement, part in (("page", " AND id>?"), ("newest_page", ""), ("newest_page_after", " AND id<?")):
+        steps = plan(db, RECORDS[statement].format(where=condition))
+        assert steps == [f"SEARCH m USING INDEX sqlite_autoindex_memories_1 (space=?{part})"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from recollect.limits import (
 from recollect.types import Draft
 
 NOW = datetime(2026, 5, 3, tzinfo=UTC)
+AFTERNOON = datetime(2026, 5, 3, 15, 15, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ NOW = datetime(2026, 5, 3, tzinfo=UTC)
         (Draft("x", metadata={"a": object()}), "metadata cannot be written as JSON"),
         (Draft("x", metadata=[1]), "must be a JSON object"),  # type: ignore[arg-type]
         (Draft("x", metadata={"a": "b" * 300_000}), "more than the 262,144"),
-        (Draft("x", occurred_at="yesterday"), "must be a time such as"),  # type: ignore[arg-type]
+        (Draft("x", occurred_at="soon"), "is not a time: write 2026-05-03"),  # type: ignore[arg-type]
         (Draft("x", quality=1.5), "from 0 to 1"),
         (Draft("x", hits=-1), "hits is -1"),
     ],
@@ -92,12 +93,12 @@ def test_ids_are_uuid7_and_increase() -> None:
 def test_bad_changes_are_refused(changes: dict[str, object]) -> None:
     """update checks what remember checks."""
     with pytest.raises(InvalidRequest):
-        check_changes(changes)
+        check_changes(changes, NOW)
 
 
 def test_good_changes_are_converted() -> None:
     """What comes back is exactly what was named, in the stored form."""
-    assert check_changes({"tags": ["a", "a"], "expires_at": "2027-01-01", "thread": None}) == {
+    assert check_changes({"tags": ["a", "a"], "expires_at": "2027-01-01", "thread": None}, NOW) == {
         "tags": ("a",),
         "expires_at": datetime(2027, 1, 1, tzinfo=UTC),
         "thread": None,
@@ -163,10 +164,51 @@ def test_metadata_is_a_copy() -> None:
     assert copy == {"a": {"n": 1}}
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("2026-05-01", "2026-05-01T00:00:00+00:00"),
+        ("2026-05-01T10:30", "2026-05-01T10:30:00+00:00"),
+        ("2026-05-01t10:30z", "2026-05-01T10:30:00+00:00"),
+        ("2026-05-01T10:30:00+02:00", "2026-05-01T08:30:00+00:00"),
+        ("30m", "2026-05-03T14:45:00+00:00"),
+        ("12h", "2026-05-03T03:15:00+00:00"),
+        ("7d", "2026-04-26T15:15:00+00:00"),
+        ("2w", "2026-04-19T15:15:00+00:00"),
+        ("now", "2026-05-03T15:15:00+00:00"),
+        (" Today ", "2026-05-03T00:00:00+00:00"),
+        ("yesterday", "2026-05-02T00:00:00+00:00"),
+        ("tomorrow", "2026-05-04T00:00:00+00:00"),
+    ],
+)
+def test_times_as_people_write_them(said: str, meant: str) -> None:
+    """Dates, times, spans back from now, and words; UTC where no zone is named."""
+    moment = check_time("since", said, AFTERNOON)
+    assert moment is not None
+    assert moment.isoformat() == meant
+
+
+def test_an_expiry_counts_on_from_now() -> None:
+    """And what happened counts back."""
+    memory = complete("work", Draft("x", occurred_at="7d", expires_at="7d"), AFTERNOON)  # type: ignore[arg-type]
+    assert memory.occurred_at == AFTERNOON - timedelta(days=7)
+    assert memory.expires_at == AFTERNOON + timedelta(days=7)
+    assert check_changes({"expires_at": "12h"}, AFTERNOON) == {"expires_at": AFTERNOON + timedelta(hours=12)}
+
+
+@pytest.mark.parametrize("said", ["soon", "7", "-7d", "7 days", "2026-13-01", "", 7, True])
+def test_a_refused_time_names_the_forms(said: object) -> None:
+    """All of them: who wrote another one need not look them up."""
+    with pytest.raises(InvalidRequest, match=r"^since .*write 2026-05-03, 2026-05-03T10:00Z, 30m, 12h, 7d, 2w, now"):
+        check_time("since", said, AFTERNOON)
+
+
 def test_a_time_beyond_the_calendar_is_refused() -> None:
     """Converting to UTC can leave the years 1 to 9999."""
     with pytest.raises(InvalidRequest, match="outside the years"):
-        check_time("since", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))))
+        check_time("since", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))), NOW)
+    with pytest.raises(InvalidRequest, match="outside the years"):
+        check_time("since", "999999w", NOW)
 
 
 def test_a_name_is_not_only_blanks() -> None:

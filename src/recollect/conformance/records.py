@@ -183,15 +183,25 @@ async def spec_get_leaves_out_what_is_not_there(store: Store) -> None:
 async def spec_list_goes_through_all_in_id_order(store: Store) -> None:
     """Pages follow each other without gaps and repetitions; the last one has no cursor."""
     await store.add(HERE, [record(f"{number:02}") for number in (4, 2, 0, 3, 1)])
+    assert await _pages(store) == [["00", "01"], ["02", "03"], ["04"]]
+    assert (await store.list(HERE, ALL, limit=5)).cursor is None
+
+
+async def spec_list_can_begin_at_the_end(store: Store) -> None:
+    """Newest first: the pages backwards, with cursors that go on downwards."""
+    await store.add(HERE, [record(f"{number:02}") for number in (4, 2, 0, 3, 1)])
+    assert await _pages(store, newest_first=True) == [["04", "03"], ["02", "01"], ["00"]]
+    assert (await store.list(HERE, ALL, limit=5, newest_first=True)).cursor is None
+
+
+async def _pages(store: Store, *, newest_first: bool = False) -> list[list[str]]:
+    """The ids on each page of two."""
     pages, after = [], None
     while True:
-        page = await store.list(HERE, ALL, limit=2, after=after)
+        page = await store.list(HERE, ALL, limit=2, after=after, newest_first=newest_first)
         pages.append([memory.id for memory in page.memories])
-        after = page.cursor
-        if after is None:
-            break
-    assert pages == [["00", "01"], ["02", "03"], ["04"]]
-    assert (await store.list(HERE, ALL, limit=5)).cursor is None
+        if (after := page.cursor) is None:
+            return pages
 
 
 async def spec_a_thread_grows_at_its_end(store: Store) -> None:

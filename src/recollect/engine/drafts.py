@@ -33,7 +33,7 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
     """A draft with everything checked and filled in."""
     if not isinstance(draft, Draft):
         raise InvalidRequest(f"a memory to remember must be a Draft, not {type(draft).__name__}: write Draft(text)")
-    created = check_time("created_at", draft.created_at) or now
+    created = check_time("created_at", draft.created_at, now) or now
     thread = None if draft.thread is None else check_name("thread", draft.thread)
     if thread is None and draft.place is not None:
         raise InvalidRequest(f"place {draft.place} was given without a thread: name the thread it is a place in")
@@ -50,15 +50,15 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
         place=None if draft.place is None else int(check_number("place", draft.place, -PLACES, PLACES, whole=True)),
         metadata=check_metadata(draft.metadata) if draft.metadata else {},
         created_at=created,
-        updated_at=check_time("updated_at", draft.updated_at) or created,
-        occurred_at=check_time("occurred_at", draft.occurred_at),
-        expires_at=check_time("expires_at", draft.expires_at),
+        updated_at=check_time("updated_at", draft.updated_at, now) or created,
+        occurred_at=check_time("occurred_at", draft.occurred_at, now),
+        expires_at=check_time("expires_at", draft.expires_at, now, ahead=True),
         superseded_by=_successor(draft),
         quality=None if draft.quality is None else check_number("quality", draft.quality, 0, 1),
         hits=int(check_number("hits", draft.hits, 0, HITS, whole=True)),
-        last_hit_at=check_time("last_hit_at", draft.last_hit_at),
+        last_hit_at=check_time("last_hit_at", draft.last_hit_at, now),
         used=int(check_number("used", draft.used, 0, HITS, whole=True)),
-        last_used_at=check_time("last_used_at", draft.last_used_at),
+        last_used_at=check_time("last_used_at", draft.last_used_at, now),
     )
 
 
@@ -80,7 +80,7 @@ def replacement(old: Memory, text: str | None, by: str | None, fields: MemoryFie
     raise InvalidRequest("supersede needs either a new text, or by=ID alone of the memory that replaces the old one")
 
 
-def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+def check_changes(changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The changes of an update, each checked as `complete` checks it in a draft."""
     unknown = sorted(set(changes) - CHANGEABLE)
     if unknown:
@@ -90,7 +90,7 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     if changes.get("place") is not None and changes.get("thread", "") is None:
         raise InvalidRequest("a place was given without a thread: name the thread it is a place in")
     stand_in = Draft(**{"text": "-", "thread": "-" if changes.get("place") is not None else None, **changes})
-    checked = complete("-", stand_in, datetime.min)
+    checked = complete("-", stand_in, now)
     return {name: getattr(checked, name) for name in changes}
 
 

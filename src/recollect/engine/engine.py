@@ -26,12 +26,20 @@ from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Looking, Sharing
 from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
-from recollect.engine.usage import HitCounter, check_since, usage_since
+from recollect.engine.usage import HitCounter, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
 from recollect.legs.question import Asked, Question
 from recollect.legs.waiting import within
-from recollect.limits import check_name, check_number, check_strength, check_supersedable, check_vector
-from recollect.options import FilterOptions, RecallOptions
+from recollect.limits import (
+    check_flag,
+    check_name,
+    check_number,
+    check_strength,
+    check_supersedable,
+    check_time,
+    check_vector,
+)
+from recollect.options import ListOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
 from recollect.ports import Engine as Asking
 from recollect.recipes import Recipe
@@ -233,14 +241,16 @@ class Engine:
             raise _missing(space, id)
         return [*found]
 
-    async def list(self, space: str, options: FilterOptions, *, limit: int, after: str | None) -> Page:
-        check_settings("list", options, FilterOptions.__annotations__)
+    async def list(self, space: str, options: ListOptions, *, limit: int, after: str | None) -> Page:
+        check_settings("list", options, ListOptions.__annotations__)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
         after = None if after is None else check_name("after", after)
-        return await self.store.list(space, parse_filter(options), limit=limit, after=after)
+        newest_first = check_flag("newest_first", options.get("newest_first", False))
+        return await self.store.list(space, parse_filter(options), limit=limit, after=after, newest_first=newest_first)
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
-        revised = await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
+        checked = check_changes(changes, datetime.now(UTC))
+        revised = await self._rememberer.revise(space, check_name("id", id), checked)
         self._wrote()
         self._upkeep.catch_up(space)
         return revised
@@ -302,7 +312,7 @@ class Engine:
         return await self.store.stats(space)
 
     async def usage(self, space: str, since: datetime | str | None) -> SpaceUsage:
-        start = check_since(since, datetime.now(UTC))
+        start = check_time("since", since, datetime.now(UTC))
         await self._hits.flush()
         return await usage_since(self.store, space, start)
 

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.engine.engine import Engine
 from recollect.errors import InvalidRequest, NotFound
 from recollect.limits import check_name
-from recollect.options import FilterOptions, RecallOptions
+from recollect.options import ListOptions, RecallOptions
 from recollect.types import Access, Draft, Edge, Filter, Memory, Neighbor, Page, Recall, Remembered
 
 UNSAID = Draft("").namespace
@@ -46,10 +46,10 @@ class Guest:
         await self._holds(id)
         return await self._engine.get(self.owner, id)
 
-    async def list(self, options: FilterOptions, *, limit: int, after: str | None) -> Page:
+    async def list(self, options: ListOptions, *, limit: int, after: str | None) -> Page:
         await self._may("read")
         self._elsewhere(options, "namespaces")
-        inside = FilterOptions(**options, namespaces=[self.namespace])
+        inside = ListOptions(**options, namespaces=[self.namespace])
         return await self._engine.list(self.owner, inside, limit=limit, after=after)
 
     async def update(self, id: str, changes: Mapping[str, Any]) -> Memory:

@@ -110,6 +110,7 @@ def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
     quality = options.get("min_quality")
     if quality is None and how is not None:
         quality = how.min_quality
+    now = datetime.now(UTC)
     thread = options.get("thread")
     source = options.get("source_prefix") or ""
     return Filter(
@@ -118,12 +119,12 @@ def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
         tags=check_names("tag", options.get("tags") or (), most=TAGS),
         source_prefix=check_name("source prefix", source, most=SOURCE_CHARACTERS) if source else "",
         thread=None if thread is None else check_name("thread", thread),
-        since=check_time("since", options.get("since")),
-        until=check_time("until", options.get("until")),
+        since=check_time("since", options.get("since"), now),
+        until=check_time("until", options.get("until"), now),
         min_quality=None if quality is None else check_number("min_quality", quality, 0, 1),
         include_superseded=_choice(options.get("include_superseded"), how is not None and how.include_superseded),
         include_expired=_choice(options.get("include_expired"), how is not None and how.include_expired),
-        now=datetime.now(UTC),
+        now=now,
     )
 
 

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
-from recollect.engine.spans import check_moment
 from recollect.errors import InvalidRequest, NotAllowed
-from recollect.limits import check_choice, check_name, check_names
+from recollect.limits import check_choice, check_name, check_names, check_time
 from recollect.ports import Keyring
 from recollect.types import SCOPES, Issued, Scope, Token
 
@@ -99,12 +98,7 @@ class Tokens:
 
 def check_expires(value: object, now: datetime) -> datetime | None:
     """When a token ends: a time to come, or a span from now."""
-    try:
-        moment = check_moment("expires", value, lambda span: now + span)
-    except OverflowError:
-        raise InvalidRequest(
-            f"expires is {value!r}, which is after the year 9999: leave it out for a token without an end"
-        ) from None
+    moment = check_time("expires", value, now, ahead=True)
     if moment is not None and moment <= now:
         raise InvalidRequest(
             f"expires is {moment.isoformat()}, which is past: name a time to come, or a span such as 90d"

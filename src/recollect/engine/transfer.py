@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
@@ -182,7 +182,7 @@ def _parse(space: str, line: str) -> Draft | Edge:
             check_strength(value.get("strength", 1.0)),
         )
     draft = to_draft(value)
-    complete(space, draft, datetime.min)  # so that a bad field is this line's fault, and not its batch's
+    complete(space, draft, datetime.now(UTC))  # so that a bad field is this line's fault, and not its batch's
     if draft.id is None and (draft.superseded_by is not None or draft.expires_at is not None):
         # Its text is no longer known once it does not hold any more, so the line itself is what it is known again by.
         return replace(draft, id=str(uuid5(LINES, json.dumps(value, sort_keys=True))))

@@ -10,7 +10,6 @@ from functools import reduce
 from operator import add
 from typing import Final
 
-from recollect.engine.spans import check_moment
 from recollect.errors import RecollectError
 from recollect.ports import Store
 from recollect.recipes import Recipe
@@ -99,14 +98,6 @@ async def usage_since(store: Store, space: str, since: datetime | None) -> Space
     start = None if since is None else hour_of(since)
     buckets = tuple(await store.usage(space, start or EVER))
     return SpaceUsage(space, start, reduce(add, (bucket.usage for bucket in buckets), NOTHING), buckets)
-
-
-def check_since(value: object, now: datetime) -> datetime | None:
-    """A time, or how long ago it was: 36h, 7d, 4w."""
-    try:
-        return check_moment("since", value, lambda span: now - span)
-    except OverflowError:
-        return None
 
 
 def hour_of(moment: datetime) -> datetime:

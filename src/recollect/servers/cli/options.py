@@ -62,8 +62,12 @@ Source: TypeAlias = Annotated[str | None, _told("--source", metavar="SOURCE", he
 Thread: TypeAlias = Annotated[str | None, _told("--thread", metavar="THREAD", help="Its conversation or document.")]
 Place: TypeAlias = Annotated[int | None, _told("--place", metavar="N", help="Its place there; left out: the end.")]
 Metadata: TypeAlias = Annotated[str | None, _told("--metadata", metavar="JSON", help="A JSON object of your own.")]
-OccurredAt: TypeAlias = Annotated[str | None, _told("--occurred-at", metavar="TIME", help="When it happened.")]
-ExpiresAt: TypeAlias = Annotated[str | None, _told("--expires-at", metavar="TIME", help="When to stop recalling it.")]
+OccurredAt: TypeAlias = Annotated[
+    str | None, _told("--occurred-at", metavar="TIME", help="When it happened: 2026-05-03, yesterday.")
+]
+ExpiresAt: TypeAlias = Annotated[
+    str | None, _told("--expires-at", metavar="TIME", help="When to stop recalling it; 7d: in a week.")
+]
 
 Kinds: TypeAlias = Annotated[
     list[str] | None,
@@ -86,7 +90,9 @@ SourcePrefix: TypeAlias = Annotated[
     str, _narrowed("--source", metavar="PREFIX", help="Only from sources that start so.", show_default=False)
 ]
 InThread: TypeAlias = Annotated[str | None, _narrowed("--thread", metavar="THREAD", help="Only of this thread.")]
-Since: TypeAlias = Annotated[str | None, _narrowed("--since", metavar="TIME", help="Only what happened then or later.")]
+Since: TypeAlias = Annotated[
+    str | None, _narrowed("--since", metavar="TIME", help="Only what happened since: 2026-05-03, 7d, yesterday.")
+]
 Until: TypeAlias = Annotated[str | None, _narrowed("--until", metavar="TIME", help="Only what happened before then.")]
 MinQuality: TypeAlias = Annotated[
     float | None, _narrowed("--min-quality", metavar="Q", help="Only this good or better; unscored ones stay.")

@@ -75,6 +75,7 @@ def get(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = None, a
 def list_(
     limit: Annotated[int, typer.Option(metavar="N", help="How many at most.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="ID", help="Go on after this id.")] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
     kind: opt.Kinds = None,
     namespace: opt.Namespaces = None,
     tag: opt.WantedTags = None,
@@ -89,7 +90,7 @@ def list_(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """List memories, oldest first."""
+    """List memories, oldest first, or newest first."""
     from recollect.servers.cli import render
 
     where = given(
@@ -105,7 +106,7 @@ def list_(
         include_expired=expired,
     )
     with open_store(store) as r:
-        page = r.space(space).list(limit=limit, after=after, **where)
+        page = r.space(space).list(limit=limit, after=after, newest_first=newest, **where)
     show(page, render.page, as_json=as_json)
 
 

@@ -49,7 +49,7 @@ def migrate(
 
 def stats(
     since: Annotated[
-        str, typer.Option("--since", metavar="WHEN", help="How it was used since then: 36h, 7d, 4w, or a time.")
+        str, typer.Option("--since", metavar="WHEN", help="How it was used since then: 36h, 7d, yesterday, 2026-05-03.")
     ] = "7d",
     space: opt.SpaceName = "default",
     store: opt.Store = None,

@@ -34,7 +34,7 @@ async def browse(visit: Visit) -> Response:
 
 def asked_filter(visit: Visit) -> dict[str, str]:
     """The fields of the filter, as they were asked for."""
-    names = (*NARROWING, "source", "thread", "since", "until", "superseded")
+    names = (*NARROWING, "source", "thread", "since", "until", "superseded", "newest")
     return {name: visit.asked(name) for name in names}
 
 
@@ -42,7 +42,8 @@ def options(chosen: dict[str, str]) -> Any:
     """The filter as keywords of `list`; fields that are empty do not narrow."""
     narrowed: dict[str, object] = {many: [chosen[one]] for one, many in NARROWING.items() if chosen[one]}
     narrowed |= {name: chosen[name] for name in ("thread", "since", "until") if chosen[name]}
-    return narrowed | {"source_prefix": chosen["source"], "include_superseded": bool(chosen["superseded"])}
+    flags = {"include_superseded": bool(chosen["superseded"]), "newest_first": bool(chosen["newest"])}
+    return narrowed | {"source_prefix": chosen["source"]} | flags
 
 
 async def one(visit: Visit) -> Response:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from recollect.limits import DIMENSIONS, LISTED
+from recollect.limits import DIMENSIONS, LISTED, TIME_FORMS
 from recollect.types import Access, Scope
 
 MANY = 1000
@@ -18,7 +18,7 @@ ID = "0198c5a1-7a61-7c3e-9c1d-0a1b2c3d4e5f"
 OTHER_ID = "0198c5a2-11f0-7d52-8b7e-6f5e4d3c2b1a"
 
 Time = Annotated[
-    str, Field(description="A time in ISO 8601; without a zone it is UTC.", examples=["2026-05-03T10:00Z"])
+    str, Field(description=f"A time: {TIME_FORMS}. Without a zone it is UTC.", examples=["2026-05-03T10:00Z"])
 ]
 
 
@@ -190,6 +190,7 @@ class Listing(Filters):
 
     limit: int = Field(50, description="How many at most.")
     after: str | None = Field(None, description="Go on after this id: the cursor of the page before.")
+    newest_first: bool = Field(False, description="The newest first, instead of the oldest.")
 
 
 class Link(Body):
@@ -234,7 +235,7 @@ class NewToken(Body):
     spaces: Texts = []
     scope: Scope = "read"
     name: str = ""
-    expires: str | None = Field(None, description="A time, or a span such as 90d or 12h; left out: never.")
+    expires: str | None = Field(None, description="A time to come, or a span such as 90d or 12h; left out: never.")
 
 
 Status = Literal["ready", "degraded", "down"]

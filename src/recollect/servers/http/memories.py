@@ -39,7 +39,7 @@ async def remember(space: Writing, body: OneOrMany) -> Response:
     return answer(remembered, 201 if remembered.created else 200)
 
 
-@reads.get("/memories", summary="List memories, oldest first", responses=ok(answers.Page, "A page of them."))
+@reads.get("/memories", summary="List memories, oldest or newest first", responses=ok(answers.Page, "A page of them."))
 async def list_(space: Reading, query: Annotated[Listing, Query()]) -> Response:
     return answer(await space.list(**query.given()))
 

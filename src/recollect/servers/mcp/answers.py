@@ -91,7 +91,10 @@ def near(neighbors: Sequence[Neighbor]) -> Answer:
 
 def listed(page: Page) -> Answer:
     """Some memories in the order they were stored, and where to go on."""
-    lines = [f"{place}. {_line(memory)}\n   id {memory.id}" for place, memory in enumerate(page.memories, start=1)]
+    lines = [
+        f"{place}. {_line(memory)}\n   id {memory.id}; {memory.kind}, {_when(memory)}"
+        for place, memory in enumerate(page.memories, start=1)
+    ]
     if page.cursor is not None:
         lines.append(f"There are more: call memory_list again with after={page.cursor}.")
     document = {"memories": [_short(memory) for memory in page.memories], "cursor": page.cursor}
@@ -110,14 +113,13 @@ def counted(stats: SpaceStats) -> Answer:
 
 def _short(memory: Memory) -> dict[str, Any]:
     """A memory as a few fields; those that say nothing are left out."""
-    when = memory.occurred_at or memory.created_at
     optional = {"title": memory.title, "tags": list(memory.tags), "superseded_by": memory.superseded_by}
     return {
         "id": memory.id,
         "snippet": _cut(memory.text),
         "kind": memory.kind,
         "namespace": memory.namespace,
-        "when": when.isoformat(timespec="seconds"),
+        "when": _when(memory),
         **{name: value for name, value in optional.items() if value},
     }
 
@@ -146,6 +148,10 @@ def _hit_lines(place: int, hit: Mapping[str, Any]) -> str:
     lines += [f"   before: {text}" for text in hit.get("before", ())]
     lines += [f"   after: {text}" for text in hit.get("after", ())]
     return "\n".join(lines)
+
+
+def _when(memory: Memory) -> str:
+    return (memory.occurred_at or memory.created_at).isoformat(timespec="seconds")
 
 
 def _line(memory: Memory) -> str:

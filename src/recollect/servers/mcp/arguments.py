@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recollect.errors import InvalidRequest
-from recollect.limits import LISTED
+from recollect.limits import LISTED, TIME_FORMS
 from recollect.recipes import RECIPES
 
 Schema: TypeAlias = dict[str, Any]
@@ -37,8 +37,6 @@ def _share(about: str, **more: Any) -> Schema:
     return {"type": "number", "minimum": 0, "description": about, **more}
 
 
-TIME = "an ISO 8601 time such as 2026-05-03T10:00:00Z"
-
 ID: Schemas = {"id": _text("The memory's id, as another tool returned it.")}
 
 TEXT: Schemas = {
@@ -62,8 +60,8 @@ DESCRIPTION: Schemas = {
     "thread": _text("The conversation or document that it is part of."),
     "place": _whole("Its position in the thread; left out, it goes to the end.", 0),
     "metadata": {"type": "object", "description": "A JSON object of your own, kept with it and not searched."},
-    "occurred_at": _text(f"When it happened, if not now: {TIME}."),
-    "expires_at": _text(f"When to stop recalling it: {TIME}."),
+    "occurred_at": _text(f"When it happened, if not now: {TIME_FORMS}; 7d is a week ago."),
+    "expires_at": _text(f"When to stop recalling it: {TIME_FORMS}; 7d is in a week."),
 }
 
 FIELDS: Schemas = {
@@ -113,8 +111,8 @@ FILTERS: Schemas = {
     "tags": _texts("Only memories that have all of these tags."),
     "source_prefix": _text("Only memories from sources that start so."),
     "thread": _text("Only memories of this conversation or document."),
-    "since": _text(f"Only what happened then or later: {TIME}."),
-    "until": _text(f"Only what happened before then: {TIME}."),
+    "since": _text(f"Only what happened then or later: {TIME_FORMS}; 7d is a week ago."),
+    "until": _text(f"Only what happened before then: {TIME_FORMS}."),
     "include_superseded": _yes("Also memories that were replaced by newer ones."),
     "include_expired": _yes("Also memories whose time is over."),
 }
@@ -122,6 +120,7 @@ FILTERS: Schemas = {
 PAGE: Schemas = {
     "limit": _whole("How many memories at most.", 1, 1000, default=50),
     "after": _text("The cursor of the page before; left out, the first page."),
+    "newest_first": _yes("Begin with what was stored last."),
 }
 
 QUERY: Schemas = {

@@ -194,8 +194,8 @@ _READ = (
         "memory_list",
         "Browse memories",
         "read",
-        "List memories in the order they were stored, oldest first, a page at a time. Use it to browse or to check "
-        "everything with a tag, kind or time; to find something, use memory_recall. Returns short memories and a "
+        "List memories in the order they were stored, oldest or newest first, a page at a time. Use it to browse or to "
+        "check everything with a tag, kind or time; to find something, use memory_recall. Returns short memories and a "
         "cursor: call again with after=cursor until it is null.",
         list_,
         {**PAGE, **FILTERS, **FULL},

@@ -10,7 +10,7 @@ from recollect.ports import Beside, Mark
 from recollect.stores.contents import content_hash, standing, utc
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
-from recollect.stores.postgres.rows import Q, fetch, firsts, rows_of, stored
+from recollect.stores.postgres.rows import Q, Stored, fetch, firsts, rows_of, stored
 from recollect.types import Filter, Memory, Page, SpaceStats
 
 
@@ -30,8 +30,20 @@ async def page(db: Database, space: int, name: str, where: Filter, limit: int, a
     """One page in id order; the cursor is the last id on it."""
     condition, values = rows_clause(space, where)
     statement = Q["page"].format(where=condition)
-    found = [one.memory for one in await stored(db, name, statement, after=after or "", limit=limit + 1, **values)]
-    memories = tuple(found[:limit])
+    return _page(await stored(db, name, statement, after=after or "", limit=limit + 1, **values), limit)
+
+
+async def newest_page(db: Database, space: int, name: str, where: Filter, limit: int, after: str | None) -> Page:
+    """The same with the highest ids first."""
+    condition, values = rows_clause(space, where)
+    statement, below = (Q["newest_page"], {}) if after is None else (Q["newest_page_after"], {"after": after})
+    found = await stored(db, name, statement.format(where=condition), limit=limit + 1, **values, **below)
+    return _page(found, limit)
+
+
+def _page(found: Sequence[Stored], limit: int) -> Page:
+    """What was found, which may be one more than wanted."""
+    memories = tuple(one.memory for one in found[:limit])
     return Page(memories, memories[-1].id if len(found) > limit else None)
 
 

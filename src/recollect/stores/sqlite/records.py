@@ -38,6 +38,19 @@ def page(db: apsw.Connection, space: int, name: str, where: Filter, limit: int, 
     """One page in id order; the cursor is the last id on it."""
     condition, values = where_clause(space, where)
     ids = _firsts(db.execute(Q["page"].format(where=condition), (*values, after or "", limit + 1)))
+    return _page(db, space, name, ids, limit)
+
+
+def newest_page(db: apsw.Connection, space: int, name: str, where: Filter, limit: int, after: str | None) -> Page:
+    """The same with the highest ids first."""
+    condition, values = where_clause(space, where)
+    statement, below = (Q["newest_page"], ()) if after is None else (Q["newest_page_after"], (after,))
+    ids = _firsts(db.execute(statement.format(where=condition), (*values, *below, limit + 1)))
+    return _page(db, space, name, ids, limit)
+
+
+def _page(db: apsw.Connection, space: int, name: str, ids: Sequence[str], limit: int) -> Page:
+    """The memories of these ids, which may be one more than wanted."""
     memories = tuple(fetch(db, space, name, ids[:limit]).values())
     return Page(memories, memories[-1].id if len(ids) > limit else None)
 

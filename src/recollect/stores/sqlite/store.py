@@ -142,8 +142,11 @@ class SqliteStore:
     async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
         return await self._read(space, lambda db, number: fetch(db, number, space, ids))
 
-    async def list(self, space: str, where: Filter, *, limit: int, after: str | None = None) -> Page:
-        return await self._read(space, lambda db, number: records.page(db, number, space, where, limit, after))
+    async def list(
+        self, space: str, where: Filter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> Page:
+        page = records.newest_page if newest_first else records.page
+        return await self._read(space, lambda db, number: page(db, number, space, where, limit, after))
 
     async def update(
         self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime

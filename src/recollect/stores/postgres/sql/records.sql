@@ -48,6 +48,20 @@ WHERE {where} AND m.id > %(after)s
 ORDER BY m.id
 LIMIT %(limit)s
 
+-- name: newest_page
+-- Memories that pass a filter, the highest ids first.
+{memory}
+WHERE {where}
+ORDER BY m.id DESC
+LIMIT %(limit)s
+
+-- name: newest_page_after
+-- The same, below the given id.
+{memory}
+WHERE {where} AND m.id < %(after)s
+ORDER BY m.id DESC
+LIMIT %(limit)s
+
 -- name: pending
 -- Memories that still need a vector, oldest first.
 {memory}

@@ -167,6 +167,14 @@ SELECT t.row FROM tags AS t WHERE t.space = ? AND t.tag = ?
 -- Ids that pass a filter, after the given one.
 SELECT m.id FROM memories AS m WHERE {where} AND m.id > ? ORDER BY m.id LIMIT ?
 
+-- name: newest_page
+-- Ids that pass a filter, the highest first.
+SELECT m.id FROM memories AS m WHERE {where} ORDER BY m.id DESC LIMIT ?
+
+-- name: newest_page_after
+-- The same, below the given one.
+SELECT m.id FROM memories AS m WHERE {where} AND m.id < ? ORDER BY m.id DESC LIMIT ?
+
 -- name: pending
 -- Memories that still need a vector, oldest first.
 SELECT id FROM memories WHERE space = +?1 AND embedding = 'pending' ORDER BY row LIMIT ?2
