@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _GATHERED = 1024  # vectors copied at a time: such a copy stays in the processor's cache, twice as fast as a large one
 _FIRST_CAPACITY = 256
+_COMPARED = 20_000
+"""Rows that are compared at a time with many vectors: 30 MB of them, and 16 MB of products with 200."""
 
 
 class Candidates(NamedTuple):
@@ -118,7 +120,7 @@ class Block:
         """Without the rows `gone` (sorted), and then with these."""
         live = self.live & ~members(self.rows[: self.count], gone)
         total = self.count + len(rows)
-        block = self._with_room(total)
+        block = self.with_room(total)
         block.rows[self.count : total] = rows
         block.vectors[self.count : total] = vectors
         return Block(total, block.rows, block.vectors, np.concatenate((live, np.ones(len(rows), np.bool_))))
@@ -136,9 +138,15 @@ class Block:
     def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
         """The best of all rows for each of these vectors."""
         slots = np.flatnonzero(self.live)
-        return best_of_each(self.rows[slots], self.vectors[slots], vectors, count)
+        best = [NOBODY] * len(vectors)
+        for start in range(0, len(slots), _COMPARED):  # a part at a time: it is a copy, and its products are many
+            part = slots[start : start + _COMPARED]
+            found = best_of_each(self.rows[part], self.vectors[part], vectors, count)
+            best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
+        return best
 
-    def _with_room(self, total: int) -> Block:
+    def with_room(self, total: int) -> Block:
+        """The same rows, with room for so many altogether."""
         if total <= len(self.rows):
             return self
         capacity = max(_FIRST_CAPACITY, total, 2 * self.count)
