@@ -85,10 +85,13 @@ def sample(vectors: Vectors, count: int) -> Vectors:
 
 
 def best_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int) -> list[Candidates]:
-    """The best rows for each of many vectors, all products at once: work for the background, so it may take cores."""
-    if not len(rows):
-        return [NOBODY] * len(vectors)
-    return [Candidates(rows, scores).best(count) for scores in vectors @ stored.T]
+    """The best rows for each of many vectors, many products at once: work for the background, so it may take cores."""
+    best = [NOBODY] * len(vectors)
+    for start in range(0, len(rows), _COMPARED):
+        part = slice(start, start + _COMPARED)
+        found = [Candidates(rows[part], scores) for scores in vectors @ stored[part].T]
+        best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
+    return best
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Block:
         """The best of all rows for each of these vectors."""
         slots = np.flatnonzero(self.live)
         best = [NOBODY] * len(vectors)
-        for start in range(0, len(slots), _COMPARED):  # a part at a time: it is a copy, and its products are many
+        for start in range(0, len(slots), _COMPARED):  # a part at a time: it is a copy
             part = slots[start : start + _COMPARED]
             found = best_of_each(self.rows[part], self.vectors[part], vectors, count)
             best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
