@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _GATHERED = 1024  # vectors copied at a time: such a copy stays in the processor's cache, twice as fast as a large one
 _FIRST_CAPACITY = 256
+_COMPARED = 20_000
+"""Rows that are compared at a time with many vectors: 30 MB of them, and 16 MB of products with 200."""
 
 
 class Candidates(NamedTuple):
@@ -83,10 +85,13 @@ def sample(vectors: Vectors, count: int) -> Vectors:
 
 
 def best_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int) -> list[Candidates]:
-    """The best rows for each of many vectors, all products at once: work for the background, so it may take cores."""
-    if not len(rows):
-        return [NOBODY] * len(vectors)
-    return [Candidates(rows, scores).best(count) for scores in vectors @ stored.T]
+    """The best rows for each of many vectors, many products at once: work for the background, so it may take cores."""
+    best = [NOBODY] * len(vectors)
+    for start in range(0, len(rows), _COMPARED):
+        part = slice(start, start + _COMPARED)
+        found = [Candidates(rows[part], scores) for scores in vectors @ stored[part].T]
+        best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
+    return best
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class Block:
         """Without the rows `gone` (sorted), and then with these."""
         live = self.live & ~members(self.rows[: self.count], gone)
         total = self.count + len(rows)
-        block = self._with_room(total)
+        block = self.with_room(total)
         block.rows[self.count : total] = rows
         block.vectors[self.count : total] = vectors
         return Block(total, block.rows, block.vectors, np.concatenate((live, np.ones(len(rows), np.bool_))))
@@ -136,9 +141,15 @@ class Block:
     def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
         """The best of all rows for each of these vectors."""
         slots = np.flatnonzero(self.live)
-        return best_of_each(self.rows[slots], self.vectors[slots], vectors, count)
+        best = [NOBODY] * len(vectors)
+        for start in range(0, len(slots), _COMPARED):  # a part at a time: it is a copy
+            part = slots[start : start + _COMPARED]
+            found = best_of_each(self.rows[part], self.vectors[part], vectors, count)
+            best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
+        return best
 
-    def _with_room(self, total: int) -> Block:
+    def with_room(self, total: int) -> Block:
+        """The same rows, with room for so many altogether."""
         if total <= len(self.rows):
             return self
         capacity = max(_FIRST_CAPACITY, total, 2 * self.count)

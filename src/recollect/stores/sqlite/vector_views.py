@@ -10,7 +10,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ _log = logging.getLogger(__name__)
 
 _SPOTS = 16
 _BUSY_SECONDS = 10
+_READ_ROWS = 10_000
+"""Vectors that are read at a time: after a large import there are many, and each is held twice meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +209,15 @@ class _Space:
         if 4 * self._dimensions * (view.tail.count + newer) > limits.memory:
             return None
         removed = [row for (row,) in db.execute(Q["removed_since"], (space, view.seq))]
-        written = list(db.execute(Q["vectors_since"], (space, view.seq, generation)))
-        rows = np.array([row for row, _ in written], np.int64)
-        vectors = matrix((blob for _, blob in written), self._dimensions)
-        return view.changed(seq, np.union1d(rows, np.array(removed, np.int64)), rows, vectors)
+        written = db.execute(Q["vectors_since"], (space, view.seq, generation))
+        gone = np.unique(np.array(removed, np.int64))
+        view = replace(view, tail=view.tail.with_room(view.tail.count + newer))
+        while some := list(islice(written, _READ_ROWS)):
+            rows = np.array([row for row, _ in some], np.int64)
+            vectors = matrix((blob for _, blob in some), self._dimensions)
+            view = view.changed(seq, np.union1d(rows, gone), rows, vectors)
+            gone = NO_ROWS
+        return view.changed(seq, gone, NO_ROWS, np.empty((0, self._dimensions), np.float32))
 
 
 class _Builder:
