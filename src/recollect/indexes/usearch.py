@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, SAMPLE, Candidates, best_of_each, dots, members, products, sample
+from recollect.indexes.exact import NO_ROWS, Candidates, best_of_each, dots, members, products
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -150,7 +150,6 @@ class Base:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.manifest = manifest
         self.rows, self.vectors = _open_matrix(folder, manifest)
-        self.sample = sample(self.vectors, SAMPLE)
         self._graph: Index | None = None
         if manifest.graph:
             self._graph = _empty_graph(manifest.dimensions)

@@ -24,8 +24,9 @@ from recollect.stores.named_sql import load
 from recollect.stores.nearest import cosines, others
 from recollect.stores.sqlite.filters import is_open, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.vector_samples import Samples
 from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
-from recollect.types import Filter, Scored
+from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
@@ -40,11 +41,19 @@ _FILTERS_KEPT = 32
 _SCANNED_AT_ONCE = 4096
 
 
-def put(db: apsw.Connection, space: int, generation: int, seq: int, vectors: Sequence[tuple[int, Vector]]) -> None:
+class VectorRow(NamedTuple):
+    """The vector of a row, and the digest of the text that it was made of."""
+
+    row: int
+    digest: bytes
+    vector: Vector
+
+
+def put(db: apsw.Connection, space: int, generation: int, seq: int, vectors: Sequence[VectorRow]) -> None:
     """Store the vectors of these rows; earlier ones are replaced."""
     db.executemany(
         Q["put_vector"],
-        ((row, space, generation, seq, np.asarray(vector, "<f4").tobytes()) for row, vector in vectors),
+        ((row, space, generation, seq, np.asarray(vector, "<f4").tobytes(), digest) for row, digest, vector in vectors),
     )
 
 
@@ -67,6 +76,7 @@ class VectorSearch:
         """`folder` is where the index files go; it is made when the first is written."""
         self._views = Views(folder, limits)
         self._allowed = _AllowedRows()
+        self._samples = Samples()
 
     def search(
         self,
@@ -87,11 +97,16 @@ class VectorSearch:
         view = self._views.caught_up(db, space, generation, len(question))
         if view is None:
             found = _scanned(db, space, generation, question, where, limit)
-            return _visible(db, space, where, found, limit)
-        if not view.total:
+            hits = _visible(db, space, where, found, limit)
+        elif view.total:
+            hits = self._nearest(db, space, view, question, where, limit, ef_search)
+        else:
             return VectorHits([])
-        hits = self._nearest(db, space, view, question, where, limit, ef_search)
-        return hits._replace(background=view.background(question))
+        return hits._replace(background=self.background(db, space, generation, question))
+
+    def background(self, db: apsw.Connection, space: int, generation: int, vector: Vector) -> Background | None:
+        """How a vector compares with those of the space at large; None while it has none."""
+        return self._samples.background(db, (space, generation), vector)
 
     def _nearest(
         self,

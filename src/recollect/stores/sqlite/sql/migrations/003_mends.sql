@@ -7,3 +7,10 @@
 -- Sign-in sessions.
 
 -- Replies: who owns a key that is under way.
+
+-- Vectors: which of them are a space's sample. `text_digest` is registered by migrations.py.
+ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';
+
+UPDATE vectors SET digest = text_digest(m.title, m.text) FROM memories AS m WHERE m.row = vectors.row;
+
+CREATE INDEX vectors_by_digest ON vectors (space, generation, digest);
