@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from recollect.indexes import checked_files
 from recollect.indexes.exact import Block, Candidates, dots, members
 from recollect.indexes.usearch import Base, Manifest, Snapshot, build, discard, open_base
 
@@ -216,6 +220,81 @@ def test_a_manifest_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> No
     """Garbage where the manifest should be means that there is no base."""
     (tmp_path / "1-1.json").write_text(text)
     assert Manifest.read(tmp_path, "1-1") is None
+
+
+def in_a_child(work: str, folder: Path) -> None:
+    """Run a function of this module on a folder in another process, for whatever may end that."""
+    script = f"import pathlib, sys; from {__name__} import {work}; {work}(pathlib.Path(sys.argv[1]))"
+    root = Path(__file__).parents[2]
+    ended = subprocess.run([sys.executable, "-c", script, str(folder)], cwd=root, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+
+
+def _flip_bytes(folder: Path) -> None:
+    build(folder, "1-1", DIMENSIONS, reading(clustered(300)), never)
+    intact = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+    def restore() -> None:
+        for path, (content, written) in intact.items():
+            path.write_bytes(content)
+            os.utime(path, ns=(written, written))
+
+    for path, (content, written) in intact.items():
+        for at in np.linspace(0, len(content) - 1, 40, dtype=int).tolist():
+            restore()
+            path.write_bytes(content[:at] + bytes(byte ^ 0x55 for byte in content[at : at + 16]) + content[at + 16 :])
+            os.utime(path, ns=(written, written))
+            assert open_base(folder, "1-1", DIMENSIONS) is None, (path.suffix, at)
+            assert Manifest.read(folder, "1-1") is None
+    restore()
+    assert opened(folder).has_graph
+
+
+def test_changed_bytes_are_noticed_wherever_they_are(tmp_path: Path) -> None:
+    """In each of the files, at many places, under the time that the file had before: the base is discarded."""
+    in_a_child(_flip_bytes.__name__, tmp_path)
+
+
+def _cut_while_open(folder: Path) -> None:
+    vectors = clustered(1500)
+    build(folder, "1-1", DIMENSIONS, reading(vectors), never)
+    base = opened(folder)
+    for path in folder.iterdir():
+        os.truncate(path, 0)
+    assert recall(base, vectors, clustered(20, seed=1)) >= 0.99
+    assert base.nearest_among(vectors[7], 1, 0, base.rows).rows.tolist() == [21]
+    assert open_base(folder, "1-1", DIMENSIONS) is None
+
+
+def _cut_while_open_from_disk(folder: Path) -> None:
+    checked_files.IN_MEMORY = 0
+    _cut_while_open(folder)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".graph", ".json", ".matrix"]
+
+
+@pytest.mark.parametrize("work", [_cut_while_open, _cut_while_open_from_disk])
+def test_an_open_base_does_not_mind_that_its_files_are_cut(tmp_path: Path, work: Callable[[Path], None]) -> None:
+    """Whether its copy is in memory or, as that of a large file, in a file without a name."""
+    in_a_child(work.__name__, tmp_path)
+
+
+def test_a_base_that_was_swept_away_meanwhile_is_not_discarded(
+    tmp_path: Path, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process publishes another base between a look at the manifest and the files: that one is opened."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    read = Manifest.read
+    seen: list[Manifest | None] = []
+
+    def read_and_publish(folder: Path, stem: str) -> Manifest | None:
+        found = read(folder, stem)
+        seen.append(found)
+        if len(seen) == 1:
+            build(tmp_path, "1-1", DIMENSIONS, reading(vectors, 2), never)
+        return found
+
+    monkeypatch.setattr(Manifest, "read", read_and_publish)
+    assert opened(tmp_path).manifest.seq == 2
 
 
 def test_a_block_keeps_what_older_blocks_show(vectors: Vectors) -> None:
