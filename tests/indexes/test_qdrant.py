@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from recollect.conformance.samples import ALL, HERE, MODEL, memory, raises, unit
 from recollect.errors import BackendError
@@ -172,6 +174,23 @@ async def test_the_nearest_to_a_memory_are_others(index: QdrantIndex) -> None:
     )
     found = await index.nearest_to(HERE, ["east", "missing"], limit=2)
     assert {id: [hit.id for hit in hits] for id, hits in found.items()} == {"east": ["between", "north"]}
+
+
+async def test_ef_search_reaches_qdrant(index: QdrantIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `hnsw_ef`, more or less than by itself; the few that are here are compared exactly, whatever it is."""
+    await index.apply(HERE, [change("a", unit(1)), change("b", unit(0, 1))])
+    asked: list[int | None] = []
+    query = AsyncQdrantClient.query_points
+
+    async def recorded(self: AsyncQdrantClient, *given: Any, **how: Any) -> Any:
+        asked.append(how["search_params"].hnsw_ef)
+        return await query(self, *given, **how)
+
+    monkeypatch.setattr(AsyncQdrantClient, "query_points", recorded)
+    for ef_search in (None, 64, 1):
+        found = await index.search_vectors(HERE, unit(1), ALL, limit=2, ef_search=ef_search)
+        assert [hit.id for hit in found.hits] == ["a", "b"]
+    assert asked == [256, 64, 1]
 
 
 async def test_random_vectors_have_the_neighbours_of_the_sql_store(index: QdrantIndex, tmp_path: Path) -> None:

@@ -239,6 +239,21 @@ async def test_what_is_asked_for_is_set_for_one_transaction(indexed: Spaces, mon
     assert shown == [("on",)]
 
 
+async def test_ef_search_holds_in_the_transaction_of_a_walk_alone(indexed: Spaces) -> None:
+    """The server says so itself. Where all are compared, nothing is set, and the answer is the same."""
+
+    async def searched(db: Database, space: int, ef_search: int) -> tuple[VectorHits, str]:
+        found = await indexed.search.search(db, space, indexed.generation, QUESTIONS[0], Filter(), 10, ef_search)
+        ((shown,),) = await rows_of(db, "SHOW hnsw.ef_search")
+        return found, shown
+
+    _, walked = await indexed.connections.read(lambda db: searched(db, 1, 123), space=1)
+    assert walked == "123"
+    few, compared = await indexed.connections.read(lambda db: searched(db, SMALL_SPACE, 123), space=SMALL_SPACE)
+    assert compared != "123"
+    assert few == await indexed.nearest(QUESTIONS[0], space=SMALL_SPACE)
+
+
 # The space at large
 
 

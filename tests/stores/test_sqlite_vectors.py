@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
 import pytest
+from usearch.index import Index
 
+from recollect.indexes.usearch import EXPANSIONS
 from recollect.stores.named_sql import read
 from recollect.stores.nearest import SAMPLE, background, text_digest
 from recollect.stores.sqlite.vector_views import Limits
@@ -163,6 +165,29 @@ def test_a_small_space_is_compared_exactly(file: File, search: VectorSearch) -> 
     for question in made_up(20, seed=1):
         assert agree(file.search(search, question), file.exact(question))
     assert not file.index.exists()
+
+
+def test_ef_search_is_what_the_graph_is_asked_for(
+    file: File, search: VectorSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the search to usearch, as it is. Where all are compared it changes nothing."""
+    file.add(made_up(100))
+    question = made_up(1, seed=1)[0]
+    exact = [search.search(file.db, SPACE, GENERATION, question, OPEN, 10, ef_search=ef) for ef in (None, 1, 200)]
+    assert exact[0] == exact[1] == exact[2]
+    with_base(file, search)
+    asked: list[int] = []
+    graph_search = Index.search
+
+    def recorded(self: Index, vectors: Vectors, count: int, **how: Any) -> Any:
+        asked.append(count)
+        return graph_search(self, vectors, count, **how)
+
+    file.search(search, question)
+    monkeypatch.setattr(Index, "search", recorded)
+    for ef_search in (None, 64, 200):
+        search.search(file.db, SPACE, GENERATION, question, OPEN, 10, ef_search=ef_search)
+    assert asked == [EXPANSIONS[0], 64, 200]
 
 
 def test_an_empty_space_answers_with_nothing(file: File, search: VectorSearch) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -123,6 +123,17 @@ class Manifest:
                     path.unlink()
 
 
+class Effort(NamedTuple):
+    """How many candidates a search of a graph keeps: at least so many, or those that a caller asks for."""
+
+    least: int = 0
+    ef_search: int | None = None
+
+    def expansion(self, measured: int, count: int) -> int:
+        """In a graph that needs the measured number to find enough, for a search that wants `count` rows."""
+        return max(self.ef_search or max(self.least, measured), count)
+
+
 class Base:
     """An open base. Rows that changed after `seq` are the caller's to leave out."""
 
@@ -148,23 +159,23 @@ class Base:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def nearest(self, vector: Vector, count: int, expansion: int, without: Rows = NO_ROWS) -> Candidates:
+    def nearest(self, vector: Vector, count: int, effort: Effort, without: Rows = NO_ROWS) -> Candidates:
         """About the best of all rows but those of `without`, which is sorted."""
         if not self._graph:
             slots = np.flatnonzero(~members(self.rows, without)) if len(without) else slice(None)
             return Candidates(self.rows[slots], products(self.vectors, vector)[slots]).best(count)
-        expansion = max(expansion, self.manifest.expansion, count)
+        expansion = effort.expansion(self.manifest.expansion, count)
         found = self._search(self._graph, vector, expansion, exact=not self.manifest.expansion)
         return self._compared(vector, found[~members(found, without)][:count])
 
     def nearest_among(
-        self, vector: Vector, count: int, expansion: int, allowed: Rows, without: Rows = NO_ROWS
+        self, vector: Vector, count: int, effort: Effort, allowed: Rows, without: Rows = NO_ROWS
     ) -> Candidates:
         """The best of the rows in `allowed`, sorted, but those of `without`: exactly when they are few, else about."""
         passing = allowed[members(allowed, self.rows) & ~members(allowed, without)]
-        effort = max(expansion, self.manifest.expansion, count) * len(self) // max(1, len(passing))
-        if self._graph and self.manifest.expansion and len(passing) > _STEP * effort:
-            found = self._search(self._graph, vector, effort)
+        expansion = effort.expansion(self.manifest.expansion, count) * len(self) // max(1, len(passing))
+        if self._graph and self.manifest.expansion and len(passing) > _STEP * expansion:
+            found = self._search(self._graph, vector, expansion)
             kept = found[members(found, passing)]
             if len(kept) >= count:
                 return self._compared(vector, kept[:count])

@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from recollect.indexes.exact import NO_ROWS, Block, Candidates, members
-from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
+from recollect.indexes.usearch import Base, Effort, Manifest, build, discard, open_base
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.rows import as_json
 
@@ -67,19 +67,19 @@ class View:
     def total(self) -> int:
         return len(self.tail) + (0 if self.base is None else len(self.base) - len(self.without))
 
-    def nearest(self, vector: Vector, count: int, expansion: int) -> Candidates:
+    def nearest(self, vector: Vector, count: int, effort: Effort) -> Candidates:
         """About the best of all rows; exactly those when there is no base."""
         found = self.tail.nearest(vector, count)
         if self.base is None:
             return found
-        return self.base.nearest(vector, count, expansion, self.without).joined(found).best(count)
+        return self.base.nearest(vector, count, effort, self.without).joined(found).best(count)
 
-    def nearest_among(self, vector: Vector, count: int, expansion: int, allowed: Rows) -> Candidates:
+    def nearest_among(self, vector: Vector, count: int, effort: Effort, allowed: Rows) -> Candidates:
         """The best of the rows in `allowed`, which is sorted."""
         found = self.tail.nearest(vector, count, allowed)
         if self.base is None:
             return found
-        return self.base.nearest_among(vector, count, expansion, allowed, self.without).joined(found).best(count)
+        return self.base.nearest_among(vector, count, effort, allowed, self.without).joined(found).best(count)
 
     def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
         """About the best of all rows for each of these vectors."""

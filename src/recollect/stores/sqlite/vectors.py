@@ -19,6 +19,7 @@ import apsw
 import numpy as np
 
 from recollect.indexes.exact import NOBODY, Candidates, products
+from recollect.indexes.usearch import Effort
 from recollect.ports import VectorHits
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import cosines, others
@@ -90,7 +91,7 @@ class VectorSearch:
     ) -> VectorHits:
         """The nearest memories that pass the filter, by cosine, best first, ties by id.
 
-        `ef_search` asks for more effort than the measured one, never for less.
+        `ef_search` is how many candidates a graph keeps, if there is one, in place of the measured number.
         """
         question = np.ascontiguousarray(vector, np.float32)
         where = where if where.now else replace(where, now=datetime.now(UTC))
@@ -118,15 +119,15 @@ class VectorSearch:
         limit: int,
         ef_search: int | None,
     ) -> VectorHits:
-        expansion = max(_EFFORT * limit, ef_search or 0)
+        effort = Effort(_EFFORT * limit, ef_search)
         for slack in _SLACKS if is_open(where) else ():
-            found = view.nearest(question, max(slack * limit, _FEWEST), expansion)
+            found = view.nearest(question, max(slack * limit, _FEWEST), effort)
             visible = _visible(db, space, where, found, limit)
             if len(visible.hits) == limit or len(found.rows) == view.total:
                 return visible
         count = max(_SLACKS[0] * limit, _FEWEST)
         for allowed in self._allowed.attempts(db, space, where):
-            found = view.nearest_among(question, count, expansion, allowed)
+            found = view.nearest_among(question, count, effort, allowed)
             visible = _visible(db, space, where, found, limit)
             if len(visible.hits) in (limit, len(found.rows)):
                 break
