@@ -23,7 +23,8 @@ from usearch.index import Index
 
 from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS
 from recollect.stores.named_sql import read
-from recollect.stores.sqlite.vectors import VectorSearch, put
+from recollect.stores.nearest import text_digest
+from recollect.stores.sqlite.vectors import VectorRow, VectorSearch, put
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
@@ -130,7 +131,13 @@ def _filled(path: Path, vectors: Vectors) -> apsw.Connection:
         for step in WIDTHS.values():
             rows = range(1, len(vectors) + 1, step)
             db.executemany("INSERT INTO tags VALUES (1, ?, ?)", ((f"every {step}", row) for row in rows))
-        put(db, 1, 1, 1, list(enumerate(vectors, start=1)))
+        put(
+            db,
+            1,
+            1,
+            1,
+            [VectorRow(row, text_digest("", str(row)), vector) for row, vector in enumerate(vectors, start=1)],
+        )
     return db
 
 

@@ -84,7 +84,7 @@ class AsyncRecollect:
             return await self._questions.embed_query(text, space=space)
 
         self._store = composition.store(self.settings, create=create)
-        vectors = composition.external_vectors(self.settings)
+        vectors = composition.external_vectors(self.settings, self._store)
         links = composition.external_links(self.settings, self._store)
         self._engine = Engine(self._store, embedder, question_vector, guards, vectors, links)
         self._own_embedder = embedder if embedder is not given else None

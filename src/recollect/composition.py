@@ -48,7 +48,7 @@ def _postgres_store(where: str | Path, settings: Settings, *, create: bool) -> S
     return PostgresStore(where, settings.postgres, create=create)
 
 
-def external_vectors(settings: Settings) -> ExternalVectors | None:
+def external_vectors(settings: Settings, store: Store) -> ExternalVectors | None:
     """The index that answers the vector leg in the store's place, if one is named."""
     if settings.vectors is None:
         return None
@@ -62,7 +62,7 @@ def external_vectors(settings: Settings) -> ExternalVectors | None:
         from recollect.indexes.qdrant.index import QdrantIndex
     except ImportError as error:
         raise _not_installed("Qdrant", "qdrant", error) from error
-    return QdrantIndex(url, settings=settings.qdrant)
+    return QdrantIndex(url, settings=settings.qdrant, background=store.vector_background)
 
 
 def external_links(settings: Settings, store: Store) -> ExternalLinks | None:

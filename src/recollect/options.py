@@ -39,7 +39,8 @@ class RecallOptions(FilterOptions, total=False):
     memory that should have been found was lost; `window` brings thread neighbours along; `vector` is the question's
     vector where the caller has it already; `shared` names namespaces of others that they let this space see, each as
     (space, namespace), and none of them by an empty list; `renormalise` says whether the weight of lanes that did not
-    answer goes to the others; `quality_weight` says how much a memory's quality counts, from 0 to 1.
+    answer goes to the others; `quality_weight` says how much a memory's quality counts, from 0 to 1; `ef_search`, from
+    1 to 200, is how many candidates an approximate vector index keeps while it searches, in place of its own number.
     """
 
     recipe: str | Recipe
@@ -52,6 +53,7 @@ class RecallOptions(FilterOptions, total=False):
     diversity: Diversity | Mapping[str, Any] | None
     min_score: float | None
     quality_weight: float | None
+    ef_search: int | None
     expect: str | None
     window: int
     vector: Sequence[float] | Vector | None

@@ -470,6 +470,11 @@ class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Outbox, Account
 
     async def close(self) -> None: ...
 
+    async def vector_background(self, space: str, vector: Vector) -> Background | None:
+        """What the cosines of a vector with those of a space are measured against; None while the space has none. It
+        depends only on what the space holds, and is the same in every store: see `recollect.stores.nearest`.
+        """
+
     async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
         """Bring a store that is not open to the newest version, on Postgres with row security and with text-search
         configurations where these are asked for.

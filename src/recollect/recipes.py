@@ -26,7 +26,7 @@ class Lane:
     Without a `deadline` a lane waits 2 s for engines outside this process, and has all the time it needs inside it. A
     deadline in seconds holds for both, from the beginning of the recall.
     `every_namespace` ignores the caller's choice of namespaces (still within the space). The settings below it
-    concern one leg each: `words` to `context` the keyword leg, `ef_search` and `lowest` the vector leg, `depth` and
+    concern one leg each: `words` to `context` the keyword leg, `lowest` the vector leg, `depth` and
     `seeds` the graph leg; `context` also lets the vector leg blend in a memory's thread neighbours. `lowest` is the
     least score that the vector leg gives: -1 leaves cosines as they are, 0 counts what points away as unrelated.
     """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, Draft, Fanout, InvalidRequest, Lane, RecallFailed, Recipe
 from recollect.recipes import RECIPES
+from recollect.stores.sqlite.store import SqliteStore
 from tests.conftest import FlakyEmbedder
 
 if TYPE_CHECKING:
@@ -34,6 +35,29 @@ class SlowEmbedder:
 
 async def remember(space: AsyncSpace, *texts: str, **fields: object) -> list[str]:
     return [(await space.remember(text, **fields)).memory.id for text in texts]  # type: ignore[arg-type]
+
+
+async def test_ef_search_is_for_every_lane_that_asks_a_vector_index(
+    work: AsyncSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One search serves the vector lane and the graph lane, with the effort that was asked for. drobek's bounds are
+    those of the others, but it takes what is beyond them as the nearest within.
+    """
+    asked: list[int | None] = []
+    search = SqliteStore.search_vectors
+
+    async def recorded(self: SqliteStore, *given: Any, **how: Any) -> Any:
+        asked.append(how["ef_search"])
+        return await search(self, *given, **how)
+
+    await remember(work, "Invoice 12345 was paid on 3 May", "The cat sleeps")
+    monkeypatch.setattr(SqliteStore, "search_vectors", recorded)
+    usual = await work.recall("invoice")
+    careful = await work.recall("invoice", ef_search=150)
+    assert [(hit.memory.id, hit.score) for hit in usual] == [(hit.memory.id, hit.score) for hit in careful]
+    for options in ({}, {"ef_search": 100}, {"ef_search": 9_999}, {"lanes": {"vector": {"ef_search": 5}}}):
+        await work.recall("invoice", recipe="drobek", **options)
+    assert asked == [None, 150, 64, 100, 200, 5]
 
 
 async def test_every_hit_says_why(work: AsyncSpace) -> None:
@@ -300,6 +324,8 @@ async def test_every_value_of_a_recipe_can_be_overridden(work: AsyncSpace) -> No
         ("x", {"lanes": {"vector": {"volume": 11}}}, "no setting 'volume'"),
         ("x", {"lanes": {"graph": {"depth": 9}}}, "depth"),
         ("x", {"lanes": {"vector": {"ef_search": 0}}}, "ef_search"),
+        ("x", {"ef_search": 0}, "ef_search of lane 'vector' is 0"),
+        ("x", {"ef_search": 201}, "1 to 200"),
         ("x", {"recipe": "drobek", "lanes": {"vector": {"ef_search": "x"}}}, "ef_search"),
         ("x", {"fanout": 0}, "fanout"),
         ("x", {"window": -1}, "window"),

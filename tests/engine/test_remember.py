@@ -286,8 +286,8 @@ async def test_of_two_texts_under_one_id_at_once_one_is_refused(work: AsyncSpace
 async def test_memories_are_numbered_in_the_order_in_which_they_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_from: int
 ) -> None:
-    """Also where the first ones take longest to embed, and the last ones need not be: samples of a space go by the
-    order of its rows.
+    """Also where the first ones take longest to embed, and the last ones need not be: what goes by the order of rows
+    is then the same in every store.
     """
     embed = HashingEmbedder.embed
     pauses = iter([0.2])

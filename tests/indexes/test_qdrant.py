@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from recollect.conformance.samples import ALL, HERE, MODEL, memory, raises, unit
 from recollect.errors import BackendError
 from recollect.indexes.qdrant.index import QdrantIndex
 from recollect.ports import Change
 from recollect.stores.sqlite.store import SqliteStore
-from recollect.types import Background, Filter, Generation, Record
+from recollect.types import Filter, Generation, Record
 from tests.indexes.qdrant_samples import change, held, nearest, using
 
 pytest_plugins = ["tests.indexes.qdrant_fixtures"]
@@ -174,10 +176,25 @@ async def test_the_nearest_to_a_memory_are_others(index: QdrantIndex) -> None:
     assert {id: [hit.id for hit in hits] for id, hits in found.items()} == {"east": ["between", "north"]}
 
 
-async def test_random_vectors_have_the_neighbours_and_the_background_of_the_sql_store(
-    index: QdrantIndex, tmp_path: Path
-) -> None:
-    """`nearest_to`, `vectors` and the background of a search agree with SQLite's on the same memories."""
+async def test_ef_search_reaches_qdrant(index: QdrantIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `hnsw_ef`, more or less than by itself; the few that are here are compared exactly, whatever it is."""
+    await index.apply(HERE, [change("a", unit(1)), change("b", unit(0, 1))])
+    asked: list[int | None] = []
+    query = AsyncQdrantClient.query_points
+
+    async def recorded(self: AsyncQdrantClient, *given: Any, **how: Any) -> Any:
+        asked.append(how["search_params"].hnsw_ef)
+        return await query(self, *given, **how)
+
+    monkeypatch.setattr(AsyncQdrantClient, "query_points", recorded)
+    for ef_search in (None, 64, 1):
+        found = await index.search_vectors(HERE, unit(1), ALL, limit=2, ef_search=ef_search)
+        assert [hit.id for hit in found.hits] == ["a", "b"]
+    assert asked == [256, 64, 1]
+
+
+async def test_random_vectors_have_the_neighbours_of_the_sql_store(index: QdrantIndex, tmp_path: Path) -> None:
+    """`nearest_to` and `vectors` agree with SQLite's on the same memories."""
     vectors = np.random.default_rng(2).standard_normal((80, MODEL.dimensions)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     known = {f"{number:02}": vector for number, vector in enumerate(vectors)}
@@ -193,27 +210,4 @@ async def test_random_vectors_have_the_neighbours_and_the_background_of_the_sql_
     for id, vector in (await index.vectors(HERE, [*known])).items():
         assert vector.dtype == np.float32
         assert np.allclose(vector, known[id], atol=1e-6)
-    ours, theirs = [(await each.search_vectors(HERE, unit(1), ALL, limit=1)).background for each in (store, index)]
-    assert ours is not None
-    assert theirs is not None
-    assert (round(ours.mean, 5), round(ours.deviation, 5), ours.count) == (
-        round(theirs.mean, 5), round(theirs.deviation, 5), theirs.count,
-    )  # fmt: skip
     await store.close()
-
-
-async def test_the_background_follows_the_space(index: QdrantIndex) -> None:
-    """Nobody there: none. Later it is taken anew once more than one in a hundred has changed."""
-    assert await background(index) is None
-    await index.apply(HERE, [change("a", unit(1))])
-    assert await background(index) == Background(1.0, 0.0, 1)
-    await index.apply(HERE, [change("a", unit(0, 1)), change("b", unit(0, 1))])
-    assert await background(index) == Background(0.0, 0.0, 2)
-    await index.apply(HERE, [change(f"{number:03}", unit(0, 1)) for number in range(118)])
-    assert (await background(index) or Background(1, 1, 0)).count == 120
-    await index.apply(HERE, [change("c", unit(1))])
-    assert (await background(index) or Background(1, 1, 0)).count == 121
-
-
-async def background(index: QdrantIndex) -> Background | None:
-    return (await index.search_vectors(HERE, unit(1), ALL, limit=1)).background

@@ -65,11 +65,19 @@ def test_recall_takes_every_option(cli: Cli) -> None:
     cli.remember("The red window", "--tag", "window", "--source", "house/plan.md", "--occurred-at", "2026-01-01")
     words = ("--tag", "door", "--source", "house/", "--kind", "fact", "--namespace", "default", "--since", "2025-12-31")
     more = ("--until", "2026-01-02", "--weight", "keyword=1", "--weight", "vector=0", "--limit", "5", "--fanout", "50")
-    rest = ("--min-quality", "0.1", "--min-score", "0", "--superseded", "--expired")
+    rest = ("--min-quality", "0.1", "--min-score", "0", "--ef-search", "50", "--superseded", "--expired")
     answer = cli.json("recall", "red", "--recipe", "novamem", *words, *more, *rest)
     assert [hit["memory"]["text"] for hit in answer["hits"]] == ["The red door"]
     assert answer["recipe"] == "novamem"
     assert {lane["lane"]: lane["status"] for lane in answer["lanes"]}["vector"] == "skipped"
+
+
+def test_recall_refuses_an_effort_out_of_bounds(cli: Cli) -> None:
+    """In one sentence, which says what the bounds are."""
+    cli.remember("The red door")
+    refused = cli("recall", "door", "--ef-search", "500")
+    assert refused.exit_code == 2
+    assert "ef_search of lane 'vector' is 500; it must be from 1 to 200" in refused.stderr
 
 
 def test_recall_shows_the_thread_around_a_hit(cli: Cli) -> None:

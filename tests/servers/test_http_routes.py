@@ -152,6 +152,7 @@ def test_a_recipe_can_be_changed_for_one_recall(here: httpx.Client) -> None:
         "renormalise": True,
         "min_score": 0.0,
         "quality_weight": 0.0,
+        "ef_search": 100,
         "vector": [1.0] * 256,
         "shared": [],
     }

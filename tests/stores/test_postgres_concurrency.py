@@ -92,7 +92,7 @@ async def test_a_read_finds_all_in_a_table_that_was_just_written_anew(
 async def test_batches_that_are_stored_at_once_are_numbered_in_their_order(
     pg_store: PostgresStore, pg_dsn: str, pg_schema: str
 ) -> None:
-    """Whichever of them is stored first: samples of a space go by the order of its rows."""
+    """Whichever of them is stored first: what goes by the order of rows is then the same in every store."""
     batches = [[record(f"{batch}{n:02}", f"note {batch} {n}") for n in range(MANY)] for batch in range(8)]
     await asyncio.gather(*(pg_store.add(HERE, batch) for batch in batches))
     with psycopg.connect(pg_dsn) as db:

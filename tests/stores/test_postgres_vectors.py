@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psycopg
@@ -14,15 +15,18 @@ import pytest
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import VectorHits
 from recollect.settings import PostgresSettings
-from recollect.stores.nearest import background, spread
+from recollect.stores.nearest import SAMPLE, background, text_digest
 from recollect.stores.postgres import vector_plan, vector_samples, vectors
-from recollect.stores.postgres.bulk import MANY
+from recollect.stores.postgres.bulk import MANY, Database
 from recollect.stores.postgres.generations import generation, set_generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_plan import FEWEST, MOST_PARTS, Walk, choose, is_clear
 from recollect.types import Filter, Generation
 from tests.stores.statements import record_statements
 from tests.stores.vector_rows import WIDTHS, Spaces, best, clustered, opened
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
 
 ROWS = 20_000
 GIVEN = clustered(ROWS, 32)
@@ -235,29 +239,69 @@ async def test_what_is_asked_for_is_set_for_one_transaction(indexed: Spaces, mon
     assert shown == [("on",)]
 
 
+async def test_ef_search_holds_in_the_transaction_of_a_walk_alone(indexed: Spaces) -> None:
+    """The server says so itself. Where all are compared, nothing is set, and the answer is the same."""
+
+    async def searched(db: Database, space: int, ef_search: int) -> tuple[VectorHits, str]:
+        found = await indexed.search.search(db, space, indexed.generation, QUESTIONS[0], Filter(), 10, ef_search)
+        ((shown,),) = await rows_of(db, "SHOW hnsw.ef_search")
+        return found, shown
+
+    _, walked = await indexed.connections.read(lambda db: searched(db, 1, 123), space=1)
+    assert walked == "123"
+    few, compared = await indexed.connections.read(lambda db: searched(db, SMALL_SPACE, 123), space=SMALL_SPACE)
+    assert compared != "123"
+    assert few == await indexed.nearest(QUESTIONS[0], space=SMALL_SPACE)
+
+
 # The space at large
 
 
-async def test_the_background_is_told_by_an_even_sample(indexed: Spaces) -> None:
-    """As the other store takes it, so that both give the same answers."""
-    wanted = background(GIVEN[spread(ROWS)], QUESTIONS[0], ROWS)
-    assert (await indexed.nearest(QUESTIONS[0])).background == wanted
+def lowest(rows: Iterable[int]) -> list[int]:
+    """Those whose texts have the lowest digests, by the rule of all stores."""
+    return sorted(rows, key=lambda row: text_digest("", f"text {row}"))[:SAMPLE]
+
+
+async def test_the_background_is_told_by_the_lowest_digests(indexed: Spaces) -> None:
+    """As the other store takes them, so that both give the same answers."""
+    sample = GIVEN[[row - 1 for row in lowest(range(1, ROWS + 1))]]
+    assert (await indexed.nearest(QUESTIONS[0])).background == background(sample, QUESTIONS[0], ROWS)
 
 
 async def test_the_background_follows_the_space(spaces: Spaces) -> None:
-    """A small space's is renewed with each change, a large one's when a hundredth has changed."""
-    given = clustered(1_000, 8)
+    """With each change of it: what was written, replaced, or removed."""
+    given = clustered(910, 8)
     await spaces.begin(8)
+    known: dict[int, Vector] = {}
 
-    async def counted() -> int:
-        found = (await spaces.nearest(given[0])).background
-        return found.count if found else 0
+    async def follows() -> bool:
+        sample = np.array([known[row] for row in lowest(known)])
+        return (await spaces.nearest(given[0])).background == background(sample, given[0], len(known))
 
-    seen = []
-    for first, last in ((0, 10), (10, 11), (11, 900), (900, 905), (905, 910)):
+    for first, last in ((0, 10), (10, 11), (11, 255), (255, 257), (257, 900), (900, 905), (905, 910)):
         await spaces.fill(1, given[first:last], first=first + 1)
-        seen.append(await counted())
-    assert seen == [10, 11, 900, 900, 910]
+        known |= zip(range(first + 1, last + 1), given[first:last], strict=True)
+        assert await follows()
+    first, second = lowest(known)[:2]
+    known[first] = -given[0]
+    await spaces.connections.write(lambda db: vectors.put(db, 1, spaces.generation, [(first, -given[0])]), space=1)
+    assert await follows()
+    del known[second]
+    await spaces.connections.write(lambda db: forget(db, second), space=1)
+    assert await follows()
+
+
+async def forget(db: Database, row: int) -> None:
+    await db.execute("DELETE FROM memories WHERE space = 1 AND row = %s", (row,))
+    await db.execute("INSERT INTO sizes (space, memories, length, changes) VALUES (1, -1, 0, 1)")
+
+
+async def test_a_digest_is_the_same_in_python_and_in_postgres(spaces: Spaces) -> None:
+    """Whatever the text is made of."""
+    for title, text in (("", "plain"), ("Title", "a\\nb \\000 \n"), ("ßü", "日本語 🙂"), ("", "x" * 100_000)):
+        statement = partial(rows_of, statement="SELECT text_digest(%(title)s, %(text)s)", title=title, text=text)
+        ((found,),) = await spaces.connections.read(statement)
+        assert found == text_digest(title, text)
 
 
 async def test_many_who_ask_at_once_take_one_sample(spaces: Spaces, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from recollect.errors import SchemaOutdated
 from recollect.stores.named_sql import load, newest, read
+from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite import grants, migrations, words
 from recollect.stores.sqlite.postings import LENGTH_BITS
 from tests.stores.test_sqlite_words import Index
@@ -65,6 +66,22 @@ def test_grants_that_were_in_use_stay_so() -> None:
     migrations.migrate(db, PATH, "", dict(migrations.shipped()))
     grants.grant(db, 1, "letters", "work", "read")
     assert [(one.namespace, one.accepted) for one in grants.granted_by(db, 1)] == [("letters", False), ("notes", True)]
+
+
+def test_vectors_of_an_older_file_get_their_digests() -> None:
+    """Version 3 chooses the sample of a space by what its texts say, also of those that were there before."""
+    old = apsw.Connection(":memory:")
+    old.execute((BASELINES / "002.sql").read_text())
+    old.execute("INSERT INTO spaces (number, name) VALUES (1, 'one'); INSERT INTO generations VALUES (1, 'a', 1)")
+    old.execute(
+        "INSERT INTO memories (row, space, id, hash, namespace, kind, text, title, tags, source, metadata, created_at, "
+        "updated_at, embedding) "
+        "VALUES (5, 1, 'a', x'00', 'default', 'fact', 'Grüße', 'Title', '[]', '', '{}', 0, 0, 'ready')"
+    )
+    old.execute("INSERT INTO vectors (row, space, generation, seq, vector) VALUES (5, 1, 1, 1, x'0000803f')")
+    old.pragma("user_version", 2)
+    migrations.migrate(old, PATH, "", dict(migrations.shipped()))
+    assert old.execute("SELECT digest FROM vectors").get == text_digest("Title", "Grüße")
 
 
 def test_words_are_found_after_their_keys_were_changed() -> None:

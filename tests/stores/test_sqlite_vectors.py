@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,16 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
 import pytest
+from usearch.index import Index
 
+from recollect.indexes.usearch import EXPANSIONS
 from recollect.stores.named_sql import read
+from recollect.stores.nearest import SAMPLE, background, text_digest
 from recollect.stores.sqlite.vector_views import Limits
-from recollect.stores.sqlite.vectors import VectorSearch, put, remove
-from recollect.types import Filter, Scored
+from recollect.stores.sqlite.vectors import VectorRow, VectorSearch, put, remove
+from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -70,12 +74,12 @@ class File:
                 "VALUES (?, ?, ?, randomblob(32), 'default', ?, '', '', '[]', '', '{}', 0, 0, 'ready')",
                 ((row, space, name(row), kind) for row in rows),
             )
-            put(self.db, space, generation, self.tick(), list(zip(rows, vectors, strict=True)))
+            put(self.db, space, generation, self.tick(), vector_rows(rows, vectors))
         return rows
 
     def replace(self, rows: Sequence[int], vectors: Vectors) -> None:
         with self.db:
-            put(self.db, SPACE, GENERATION, self.tick(), list(zip(rows, vectors, strict=True)))
+            put(self.db, SPACE, GENERATION, self.tick(), vector_rows(rows, vectors))
 
     def forget(self, rows: Sequence[int]) -> None:
         with self.db:
@@ -105,6 +109,11 @@ class File:
 
 def name(row: int) -> str:
     return f"{row:06d}"
+
+
+def vector_rows(rows: Sequence[int], vectors: Vectors) -> list[VectorRow]:
+    """Each row's text is its name."""
+    return [VectorRow(row, text_digest("", name(row)), vector) for row, vector in zip(rows, vectors, strict=True)]
 
 
 def ids(hits: Sequence[Scored]) -> list[str]:
@@ -158,6 +167,29 @@ def test_a_small_space_is_compared_exactly(file: File, search: VectorSearch) -> 
     assert not file.index.exists()
 
 
+def test_ef_search_is_what_the_graph_is_asked_for(
+    file: File, search: VectorSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the search to usearch, as it is. Where all are compared it changes nothing."""
+    file.add(made_up(100))
+    question = made_up(1, seed=1)[0]
+    exact = [search.search(file.db, SPACE, GENERATION, question, OPEN, 10, ef_search=ef) for ef in (None, 1, 200)]
+    assert exact[0] == exact[1] == exact[2]
+    with_base(file, search)
+    asked: list[int] = []
+    graph_search = Index.search
+
+    def recorded(self: Index, vectors: Vectors, count: int, **how: Any) -> Any:
+        asked.append(count)
+        return graph_search(self, vectors, count, **how)
+
+    file.search(search, question)
+    monkeypatch.setattr(Index, "search", recorded)
+    for ef_search in (None, 64, 200):
+        search.search(file.db, SPACE, GENERATION, question, OPEN, 10, ef_search=ef_search)
+    assert asked == [EXPANSIONS[0], 64, 200]
+
+
 def test_an_empty_space_answers_with_nothing(file: File, search: VectorSearch) -> None:
     """No memories, no hits, no error."""
     assert file.search(search, made_up(1)[0]) == []
@@ -175,6 +207,37 @@ def test_the_background_is_that_of_the_living(file: File, search: VectorSearch) 
     assert background.count == 51
     assert background.mean == pytest.approx(-1)
     assert background.deviation == pytest.approx(0, abs=1e-6)
+
+
+def test_the_background_is_told_by_the_lowest_digests(file: File, search: VectorSearch) -> None:
+    """At every moment by those that the space holds then: after more was written, replaced or forgotten, by another
+    process too, and in a space that is too large to be held.
+    """
+    vectors, vector = made_up(900), made_up(1, seed=1)[0]
+    known: dict[int, Vector] = {}
+
+    def wanted() -> Background | None:
+        lowest = sorted(known, key=lambda row: text_digest("", name(row)))[:SAMPLE]
+        return background(np.array([known[row] for row in lowest]), vector, len(known))
+
+    def told(by: VectorSearch) -> Background | None:
+        return by.search(file.db, SPACE, GENERATION, vector, OPEN, 10).background
+
+    with_file = VectorSearch(file.index, SMALL)
+    for part in (slice(0, 100), slice(100, 255), slice(255, 258), slice(258, 259), slice(259, 900)):
+        known |= zip(file.add(vectors[part]), vectors[part], strict=True)
+        assert told(search) == told(with_file) == wanted()
+    with_file.settle()
+    lowest = sorted(known, key=lambda row: text_digest("", name(row)))
+    file.replace(lowest[:2], -vectors[:2])
+    known |= zip(lowest[:2], -vectors[:2], strict=True)
+    assert told(search) == told(with_file) == wanted()
+    for gone in (lowest[-3:], lowest[5:6], lowest[100:700], lowest[6:100]):
+        file.forget(gone)
+        known = {row: kept for row, kept in known.items() if row not in gone}
+        assert told(search) == told(with_file) == wanted()
+    assert told(VectorSearch(file.index, Limits(memory=100))) == wanted()
+    with_file.close()
 
 
 def test_scores_are_cosines_and_ties_go_by_id(file: File, search: VectorSearch) -> None:
@@ -375,15 +438,17 @@ def test_lost_files_are_made_again(file: File, search: VectorSearch, pattern: st
 @pytest.mark.parametrize("pattern", ["*.json", "*.graph", "*.matrix"])
 @pytest.mark.parametrize("damage", ["truncated", "overwritten", "emptied"])
 def test_damaged_files_are_noticed_and_made_again(file: File, search: VectorSearch, pattern: str, damage: str) -> None:
-    """A damaged file neither crashes the process nor changes an answer."""
+    """A damaged file neither crashes the process nor changes an answer, also under the time that it had before."""
     with_base(file, search)
     search.close()
     (path,) = file.index.glob(pattern)
     content = path.read_bytes()
     half = len(content) // 2
+    written = path.stat().st_mtime_ns
     path.write_bytes(
         {"truncated": content[:half], "overwritten": content[:half] + b"\xff" * (len(content) - half)}.get(damage, b"")
     )
+    os.utime(path, ns=(written, written))
     assert_recovers(file)
 
 

@@ -30,7 +30,7 @@ MEMORIES = """
         space, row, id, hash, namespace, kind, text, title, tags, source, thread, place, metadata, created_at,
         updated_at, embedding
     )
-    SELECT %(space)s, n, lpad(n::text, 6, '0'), sha256(n::text::bytea), 'default', 'fact', 'text', '',
+    SELECT %(space)s, n, lpad(n::text, 6, '0'), sha256(n::text::bytea), 'default', 'fact', 'text ' || n, '',
            ARRAY(SELECT 'every ' || w FROM unnest(%(widths)s::integer[]) AS w WHERE (n - %(first)s) %% w = 0), '',
            CASE WHEN n %% 2 = 0 THEN 'thread' END, n, '{}', now(), now(), 'ready'
     FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS n
@@ -70,6 +70,9 @@ class Spaces:
             tags = "INSERT INTO tags SELECT space, unnest(tags), row FROM memories WHERE space = %(space)s "
             await db.execute(tags + "AND row BETWEEN %(first)s AND %(first)s + %(count)s - 1", values)
             await vectors.put(db, space, self.generation, pairs)
+            await db.execute(
+                "INSERT INTO sizes (space, memories, length, changes) VALUES (%(space)s, %(count)s, 0, 0)", values
+            )
 
         await self.connections.write(work, space=space)
 

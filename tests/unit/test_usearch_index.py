@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from recollect.indexes import checked_files
 from recollect.indexes.exact import Block, Candidates, dots, members
-from recollect.indexes.usearch import Base, Manifest, Snapshot, build, discard, open_base
+from recollect.indexes.usearch import EXPANSIONS, Base, Effort, Manifest, Snapshot, build, discard, open_base
 
 if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
-    from recollect.types import Vectors
+    from recollect.types import Vector, Vectors
 
 DIMENSIONS = 48
+USUAL = Effort()
 
 
 class Rowed:
@@ -71,7 +76,7 @@ def recall(base: Base, vectors: Vectors, questions: Vectors) -> float:
     found = 0
     for question in questions:
         expected = np.argsort(-(vectors @ question))[:10] * 3
-        found += int(np.isin(expected, base.nearest(question, 50, 0).best(10).rows).sum())
+        found += int(np.isin(expected, base.nearest(question, 50, USUAL).best(10).rows).sum())
     return found / (10 * len(questions))
 
 
@@ -94,9 +99,9 @@ def test_left_out_rows_are_not_found(tmp_path: Path, vectors: Vectors) -> None:
     """Rows that changed since are left out, whichever way the base is searched."""
     build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
     base = opened(tmp_path)
-    without = np.sort(base.nearest(vectors[0], 20, 0).rows)
-    assert not members(base.nearest(vectors[0], 20, 0, without).rows, without).any()
-    assert not members(base.nearest_among(vectors[0], 20, 0, base.rows, without).rows, without).any()
+    without = np.sort(base.nearest(vectors[0], 20, USUAL).rows)
+    assert not members(base.nearest(vectors[0], 20, USUAL, without).rows, without).any()
+    assert not members(base.nearest_among(vectors[0], 20, USUAL, base.rows, without).rows, without).any()
 
 
 @pytest.mark.parametrize("every", [1, 3, 50])
@@ -106,7 +111,7 @@ def test_only_allowed_rows_are_found(tmp_path: Path, vectors: Vectors, every: in
     allowed = np.sort(np.concatenate((np.arange(0, len(vectors), every) * 3, [100_000])))
     for question in clustered(10, seed=1):
         expected = set((np.argsort(-(vectors[::every] @ question))[:10] * every * 3).tolist())
-        assert set(opened(tmp_path).nearest_among(question, 10, 0, allowed).rows.tolist()) == expected
+        assert set(opened(tmp_path).nearest_among(question, 10, USUAL, allowed).rows.tolist()) == expected
 
 
 def test_many_allowed_rows_are_found_through_the_graph(
@@ -122,10 +127,10 @@ def test_many_allowed_rows_are_found_through_the_graph(
     found = 0
     for question in clustered(50, seed=1):
         expected = np.argsort(-(vectors[::2] @ question))[:10] * 6
-        found += int(np.isin(expected, base.nearest_among(question, 64, 0, allowed).best(10).rows).sum())
+        found += int(np.isin(expected, base.nearest_among(question, 64, USUAL, allowed).best(10).rows).sum())
     assert found >= 0.99 * 500
     farthest = np.argsort(vectors @ vectors[0])[:500]
-    found_far = base.nearest_among(vectors[0], 64, 0, np.sort(farthest) * 3).best(10)
+    found_far = base.nearest_among(vectors[0], 64, USUAL, np.sort(farthest) * 3).best(10)
     assert set(found_far.rows.tolist()) == set((farthest[-10:] * 3).tolist())
 
 
@@ -138,8 +143,8 @@ def test_vectors_without_structure_are_compared_one_by_one(tmp_path: Path, monke
     assert base.manifest.expansion == 0
     for question in unit(np.random.default_rng(1).normal(size=(10, DIMENSIONS)).astype(np.float32)):
         expected = set((np.argsort(-(noise @ question))[:10] * 3).tolist())
-        assert set(base.nearest(question, 100, 0).best(10).rows.tolist()) == expected
-        among = base.nearest_among(question, 10, 0, base.rows)
+        assert set(base.nearest(question, 100, USUAL).best(10).rows.tolist()) == expected
+        among = base.nearest_among(question, 10, USUAL, base.rows)
         assert set(among.rows.tolist()) == expected
 
 
@@ -149,7 +154,7 @@ def test_every_vector_finds_itself(tmp_path: Path) -> None:
     build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
     base = opened(tmp_path)
     assert base.manifest.expansion
-    lost = [slot for slot, vector in enumerate(vectors) if 3 * slot not in base.nearest(vector, 10, 0).rows]
+    lost = [slot for slot, vector in enumerate(vectors) if 3 * slot not in base.nearest(vector, 10, USUAL).rows]
     assert lost == []
 
 
@@ -170,7 +175,7 @@ def test_a_worn_graph_is_made_anew(tmp_path: Path, vectors: Vectors) -> None:
     build(tmp_path, "1-1", DIMENSIONS, reading(vectors[::-1].copy(), 2, np.arange(1500) * 3), never)
     base = opened(tmp_path)
     assert base.manifest.worn == 0
-    assert base.nearest(vectors[0], 10, 0).best(1).rows.tolist() == [1499 * 3]
+    assert base.nearest(vectors[0], 10, USUAL).best(1).rows.tolist() == [1499 * 3]
 
 
 def test_an_abandoned_first_build_leaves_the_matrix(tmp_path: Path, vectors: Vectors) -> None:
@@ -178,7 +183,7 @@ def test_an_abandoned_first_build_leaves_the_matrix(tmp_path: Path, vectors: Vec
     assert not build(tmp_path, "1-1", DIMENSIONS, reading(vectors), lambda: True)
     base = opened(tmp_path)
     assert not base.has_graph
-    assert base.nearest(vectors[5], 10, 0).best(1).rows.tolist() == [15]
+    assert base.nearest(vectors[5], 10, USUAL).best(1).rows.tolist() == [15]
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".matrix"]
 
 
@@ -216,6 +221,107 @@ def test_a_manifest_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> No
     """Garbage where the manifest should be means that there is no base."""
     (tmp_path / "1-1.json").write_text(text)
     assert Manifest.read(tmp_path, "1-1") is None
+
+
+def test_an_effort_is_the_caller_s_or_the_measured_one(
+    tmp_path: Path, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a caller asks for is the number of candidates that the graph keeps, more or fewer than by itself, but no
+    fewer than are wanted. A base without a graph compares all, whatever is asked for.
+    """
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    base = opened(tmp_path)
+    asked: list[int] = []
+    search = Base._search
+
+    def recorded(self: Base, graph: Any, vector: Vector, count: int, **how: bool) -> Rows:
+        asked.append(count)
+        return search(self, graph, vector, count, **how)
+
+    monkeypatch.setattr(Base, "_search", recorded)
+    for effort in (Effort(), Effort(least=500), Effort(500, ef_search=64), Effort(500, ef_search=5)):
+        base.nearest(vectors[0], 10, effort)
+    assert asked == [EXPANSIONS[0], 500, 64, 10]
+    discard(tmp_path, "1-1")
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), lambda: True)
+    found = [opened(tmp_path).nearest(vectors[0], 10, Effort(ef_search=ef)).rows.tolist() for ef in (None, 1)]
+    assert found[0] == found[1]
+    assert len(asked) == 4
+
+
+def in_a_child(work: str, folder: Path) -> None:
+    """Run a function of this module on a folder in another process, for whatever may end that."""
+    script = f"import pathlib, sys; from {__name__} import {work}; {work}(pathlib.Path(sys.argv[1]))"
+    root = Path(__file__).parents[2]
+    ended = subprocess.run([sys.executable, "-c", script, str(folder)], cwd=root, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+
+
+def _flip_bytes(folder: Path) -> None:
+    build(folder, "1-1", DIMENSIONS, reading(clustered(300)), never)
+    intact = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+    def restore() -> None:
+        for path, (content, written) in intact.items():
+            path.write_bytes(content)
+            os.utime(path, ns=(written, written))
+
+    for path, (content, written) in intact.items():
+        for at in np.linspace(0, len(content) - 1, 40, dtype=int).tolist():
+            restore()
+            path.write_bytes(content[:at] + bytes(byte ^ 0x55 for byte in content[at : at + 16]) + content[at + 16 :])
+            os.utime(path, ns=(written, written))
+            assert open_base(folder, "1-1", DIMENSIONS) is None, (path.suffix, at)
+            assert Manifest.read(folder, "1-1") is None
+    restore()
+    assert opened(folder).has_graph
+
+
+def test_changed_bytes_are_noticed_wherever_they_are(tmp_path: Path) -> None:
+    """In each of the files, at many places, under the time that the file had before: the base is discarded."""
+    in_a_child(_flip_bytes.__name__, tmp_path)
+
+
+def _cut_while_open(folder: Path) -> None:
+    vectors = clustered(1500)
+    build(folder, "1-1", DIMENSIONS, reading(vectors), never)
+    base = opened(folder)
+    for path in folder.iterdir():
+        os.truncate(path, 0)
+    assert recall(base, vectors, clustered(20, seed=1)) >= 0.99
+    assert base.nearest_among(vectors[7], 1, USUAL, base.rows).rows.tolist() == [21]
+    assert open_base(folder, "1-1", DIMENSIONS) is None
+
+
+def _cut_while_open_from_disk(folder: Path) -> None:
+    checked_files.IN_MEMORY = 0
+    _cut_while_open(folder)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".graph", ".json", ".matrix"]
+
+
+@pytest.mark.parametrize("work", [_cut_while_open, _cut_while_open_from_disk])
+def test_an_open_base_does_not_mind_that_its_files_are_cut(tmp_path: Path, work: Callable[[Path], None]) -> None:
+    """Whether its copy is in memory or, as that of a large file, in a file without a name."""
+    in_a_child(work.__name__, tmp_path)
+
+
+def test_a_base_that_was_swept_away_meanwhile_is_not_discarded(
+    tmp_path: Path, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process publishes another base between a look at the manifest and the files: that one is opened."""
+    build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
+    read = Manifest.read
+    seen: list[Manifest | None] = []
+
+    def read_and_publish(folder: Path, stem: str) -> Manifest | None:
+        found = read(folder, stem)
+        seen.append(found)
+        if len(seen) == 1:
+            build(tmp_path, "1-1", DIMENSIONS, reading(vectors, 2), never)
+        return found
+
+    monkeypatch.setattr(Manifest, "read", read_and_publish)
+    assert opened(tmp_path).manifest.seq == 2
 
 
 def test_a_block_keeps_what_older_blocks_show(vectors: Vectors) -> None:

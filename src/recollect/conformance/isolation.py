@@ -51,6 +51,7 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "stats": (lambda store: _counted(store), (0, 0, 0, 0)),
     "search_words": (lambda store: _worded(store), []),
     "search_vectors": (lambda store: _compared(store), []),
+    "vector_background": (lambda store: store.vector_background(THERE, unit(1)), None),
     "nearest_to": (lambda store: store.nearest_to(THERE, IDS, limit=3), {}),
     "vectors": (lambda store: store.vectors(THERE, IDS), {}),
     "settle": (lambda store: store.settle(THERE), None),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from hashlib import sha256
+from statistics import fmean, pstdev
 
 import numpy as np
 
-from recollect.conformance.samples import ALL, HERE, MODEL, memory, nearest, record, unit
+from recollect.conformance.samples import ALL, HERE, MODEL, NOW, memory, nearest, record, unit
 from recollect.ports import Store
-from recollect.types import Filter, Generation
+from recollect.types import Filter, Generation, Record
 
 CLOSE = 1e-3
 """How exact a score must be: an index may keep its vectors in half precision."""
@@ -44,6 +47,46 @@ async def spec_the_background_is_how_the_space_compares(store: Store) -> None:
     assert math.isclose(background.mean, 0.5, abs_tol=CLOSE)
     assert math.isclose(background.deviation, 0.5, abs_tol=CLOSE)
     assert background.count == 2
+
+
+async def spec_the_background_depends_on_what_the_space_holds_alone(store: Store) -> None:
+    """Of more than 256 vectors it is told by those whose titles and texts have the lowest SHA-256, whatever came first,
+    and whatever was forgotten, changed or superseded since.
+    """
+    await store.set_generation(MODEL)
+    angles = {f"{number:03}": 0.01 * number for number in range(300)}
+
+    async def told() -> tuple[float, float, int]:
+        background = await store.vector_background(HERE, unit(1))
+        assert background is not None
+        assert (await store.search_vectors(HERE, unit(1), ALL, limit=1)).background == background
+        return background.mean, background.deviation, background.count
+
+    def wanted() -> tuple[float, float, int]:
+        lowest = sorted(angles, key=lambda one: sha256(f"\nmemory {one}".encode()).digest())[:256]
+        cosines = [math.cos(angles[id]) for id in lowest]
+        count = len(angles) if len(lowest) == 256 else len(lowest)
+        return fmean(cosines), pstdev(cosines), count
+
+    def close(some: tuple[float, float, int], others: tuple[float, float, int]) -> bool:
+        return all(math.isclose(one, other, abs_tol=CLOSE) for one, other in zip(some, others, strict=True))
+
+    def records(ids: Iterable[str]) -> list[Record]:
+        return [record(id, vector=unit(math.cos(angles[id]), math.sin(angles[id]))) for id in ids]
+
+    for some in ([*angles][250:], [*angles][:7], [*angles][7:250]):
+        await store.add(HERE, records(some))
+        await store.vector_background(HERE, unit(1))
+    assert close(await told(), wanted())
+    await store.supersede(HERE, "001", "002", now=NOW)
+    assert close(await told(), wanted())
+    gone = [*angles][100:120]
+    await store.forget(HERE, gone)
+    angles = {id: angle for id, angle in angles.items() if id not in gone}
+    assert close(await told(), wanted())
+    angles["003"] = math.pi
+    await store.update(HERE, "003", {"text": "memory 003"}, vector=unit(-1), now=NOW)
+    assert close(await told(), wanted())
 
 
 async def spec_ties_go_by_id(store: Store) -> None:

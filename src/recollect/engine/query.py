@@ -59,7 +59,7 @@ def parse_query(text: str, options: RecallOptions) -> Query:
     """Check everything a caller said about a recall, and fill in what the recipe says."""
     check_settings("recall", options, RecallOptions.__annotations__)
     check_text("the query", text, most_bytes=QUERY_BYTES)
-    how = recipe(options.get("recipe", "balanced")).with_(**_overrides(options))
+    how = _searching(recipe(options.get("recipe", "balanced")), options.get("ef_search")).with_(**_overrides(options))
     if (renormalise := options.get("renormalise")) is not None:
         how = how.with_(fusion={"renormalise": renormalise})
     if how is not RECIPES.get(how.name):  # those are known to be right
@@ -130,6 +130,13 @@ def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
 
 def _choice(said: object, otherwise: bool) -> bool:
     return otherwise if said is None else bool(said)
+
+
+def _searching(how: Recipe, ef_search: int | None) -> Recipe:
+    """The recipe with this effort in every lane that asks a vector index."""
+    if ef_search is None:
+        return how
+    return how.with_(lanes={lane.name: {"ef_search": ef_search} for lane in how.lanes if lane.leg != "keyword"})
 
 
 def _overrides(options: RecallOptions) -> dict[str, Any]:

@@ -72,18 +72,6 @@ def dots(vectors: Vectors, vector: Vector, slots: Rows) -> Scores:
     return scores
 
 
-SAMPLE = 256
-"""Vectors that stand for a whole space: the mean and deviation of their cosines are as good for ranking as those of all
-(nDCG@10 over six sets: 0.6736 against 0.6738)."""
-
-
-def sample(vectors: Vectors, count: int) -> Vectors:
-    """`count` of the vectors, evenly spread; all of them when there are no more."""
-    if len(vectors) <= count:
-        return vectors
-    return vectors[np.linspace(0, len(vectors) - 1, count, dtype=np.int64)]
-
-
 def best_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int) -> list[Candidates]:
     """The best rows for each of many vectors, many products at once: work for the background, so it may take cores."""
     best = [NOBODY] * len(vectors)

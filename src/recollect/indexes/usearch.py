@@ -1,9 +1,9 @@
 """A base: the vectors of one space in two files beside the store, a matrix to compare exactly and a graph to find fast.
 
-Both files are memory-mapped, so opening them takes no time worth mentioning and processes share the memory. They are
-written once, under new names, and never changed; a small JSON file, the manifest, names the pair that counts, and
-replacing it is what publishes another pair. A process that dies while it builds leaves nothing but files without a
-manifest, which the next build sweeps away.
+The files are written once, under new names, and never changed; a small JSON file, the manifest, names the pair that
+counts, and replacing it is what publishes another pair. A process that dies while it builds leaves nothing but files
+without a manifest, which the next build sweeps away. Whoever opens a base copies it and checks the copy against the
+manifest, so that nobody can change it underneath; a base that is damaged is forgotten, and made anew.
 
 The graph is an HNSW graph over vectors rounded to one byte per number: a third of the size, about three times faster to
 build and twice as fast to search as one over float32, with about the same recall, because what it finds is compared
@@ -13,6 +13,7 @@ again, exactly, in the matrix.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import threading
@@ -25,13 +26,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, SAMPLE, Candidates, best_of_each, dots, members, products, sample
+from recollect.indexes.checked_files import CheckedFile, Damaged
+from recollect.indexes.exact import NO_ROWS, Candidates, best_of_each, dots, members, products
 
 if TYPE_CHECKING:
     from usearch.index import Index
 
     from recollect.indexes.exact import Mask, Rows
     from recollect.types import Vector, Vectors
+
+_log = logging.getLogger(__name__)
 
 CONNECTIVITY = 16  # 24 and 32 find about as much at expansion 400, and make larger files
 EXPANSION_ADD = 256  # 128 finds 0.993 of the nearest ten at expansion 400, where this finds 0.998
@@ -70,27 +74,6 @@ class Snapshot(Protocol):
         """Rows written or removed after a transaction, sorted."""
 
 
-class _File(NamedTuple):
-    """A file as it was when it was written. Whoever touches it changes its time, and then its checksum must agree."""
-
-    name: str
-    size: int
-    written: int
-    checksum: int
-
-    @classmethod
-    def of(cls, path: Path) -> _File:
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-        stat = path.stat()
-        return cls(path.name, stat.st_size, stat.st_mtime_ns, _checksum(path))
-
-    def intact(self, folder: Path) -> bool:
-        path = folder / self.name
-        stat = path.stat()
-        return stat.st_size == self.size and (stat.st_mtime_ns == self.written or _checksum(path) == self.checksum)
-
-
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """Which files are a space's base, and what is in them.
@@ -102,35 +85,31 @@ class Manifest:
     seq: int
     count: int
     dimensions: int
-    matrix: _File
-    graph: _File | None = None
+    matrix: CheckedFile
+    graph: CheckedFile | None = None
     expansion: int = 0
     worn: int = 0
 
     @classmethod
     def read(cls, folder: Path, stem: str) -> Manifest | None:
-        """The manifest of an intact base, or None."""
+        """The manifest that is published, or None."""
         try:
-            fields: dict[str, Any] = json.loads((folder / f"{stem}.json").read_bytes())
+            published = json.loads((folder / f"{stem}.json").read_bytes())
+            fields: dict[str, Any] = published["base"]
+            if published["checksum"] != _checksum(fields):
+                return None
             graph = fields.pop("graph")
-            manifest = cls(matrix=_File(*fields.pop("matrix")), graph=_File(*graph) if graph else None, **fields)
-            return manifest if manifest._intact(folder) else None
+            matrix = CheckedFile(*fields.pop("matrix"))
+            return cls(matrix=matrix, graph=CheckedFile(*graph) if graph else None, **fields)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None  # what cannot be read is as good as lost: a base can always be made again
-
-    def _intact(self, folder: Path) -> bool:
-        expected = self.count * (8 + 4 * self.dimensions)
-        return (
-            self.matrix.size == expected
-            and self.matrix.intact(folder)
-            and (self.graph is None or self.graph.intact(folder))
-        )
 
     def publish(self, folder: Path, stem: str) -> None:
         """Make this the manifest."""
         draft = folder / f"{stem}.json.new"
         with draft.open("w", encoding="utf-8") as file:
-            json.dump(asdict(self), file)
+            fields = asdict(self)
+            json.dump({"base": fields, "checksum": _checksum(fields)}, file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(folder / f"{stem}.json")
@@ -140,8 +119,19 @@ class Manifest:
         named = {self.matrix.name, self.graph.name if self.graph else ""}
         for path in folder.glob(f"{stem}-*"):
             if path.name not in named:
-                with suppress(OSError):  # still mapped by somebody, on systems that mind: a later sweep gets it
+                with suppress(OSError):  # still open somewhere, on systems that mind: a later sweep gets it
                     path.unlink()
+
+
+class Effort(NamedTuple):
+    """How many candidates a search of a graph keeps: at least so many, or those that a caller asks for."""
+
+    least: int = 0
+    ef_search: int | None = None
+
+    def expansion(self, measured: int, count: int) -> int:
+        """In a graph that needs the measured number to find enough, for a search that wants `count` rows."""
+        return max(self.ef_search or max(self.least, measured), count)
 
 
 class Base:
@@ -150,37 +140,42 @@ class Base:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.manifest = manifest
         self.rows, self.vectors = _open_matrix(folder, manifest)
-        self.sample = sample(self.vectors, SAMPLE)
         self._graph: Index | None = None
         if manifest.graph:
             self._graph = _empty_graph(manifest.dimensions)
-            self._graph.view(str(folder / manifest.graph.name))
+            self._graph_bytes = manifest.graph.read(folder)  # which the graph refers to
+            self._graph.view(self._graph_bytes)
         self._searching = threading.Lock()
 
     @property
     def has_graph(self) -> bool:
         return self._graph is not None
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory held."""
+        return self.manifest.matrix.in_memory + (self.manifest.graph.in_memory if self.manifest.graph else 0)
+
     def __len__(self) -> int:
         return len(self.rows)
 
-    def nearest(self, vector: Vector, count: int, expansion: int, without: Rows = NO_ROWS) -> Candidates:
+    def nearest(self, vector: Vector, count: int, effort: Effort, without: Rows = NO_ROWS) -> Candidates:
         """About the best of all rows but those of `without`, which is sorted."""
         if not self._graph:
             slots = np.flatnonzero(~members(self.rows, without)) if len(without) else slice(None)
             return Candidates(self.rows[slots], products(self.vectors, vector)[slots]).best(count)
-        expansion = max(expansion, self.manifest.expansion, count)
+        expansion = effort.expansion(self.manifest.expansion, count)
         found = self._search(self._graph, vector, expansion, exact=not self.manifest.expansion)
         return self._compared(vector, found[~members(found, without)][:count])
 
     def nearest_among(
-        self, vector: Vector, count: int, expansion: int, allowed: Rows, without: Rows = NO_ROWS
+        self, vector: Vector, count: int, effort: Effort, allowed: Rows, without: Rows = NO_ROWS
     ) -> Candidates:
         """The best of the rows in `allowed`, sorted, but those of `without`: exactly when they are few, else about."""
         passing = allowed[members(allowed, self.rows) & ~members(allowed, without)]
-        effort = max(expansion, self.manifest.expansion, count) * len(self) // max(1, len(passing))
-        if self._graph and self.manifest.expansion and len(passing) > _STEP * effort:
-            found = self._search(self._graph, vector, effort)
+        expansion = effort.expansion(self.manifest.expansion, count) * len(self) // max(1, len(passing))
+        if self._graph and self.manifest.expansion and len(passing) > _STEP * expansion:
+            found = self._search(self._graph, vector, expansion)
             kept = found[members(found, passing)]
             if len(kept) >= count:
                 return self._compared(vector, kept[:count])
@@ -208,14 +203,21 @@ class Base:
 
 
 def open_base(folder: Path, stem: str, dimensions: int) -> Base | None:
-    """The base that is published, or None when there is none, or none that can be used."""
+    """The base that is published, or None when there is none. One that is damaged is discarded."""
     manifest = Manifest.read(folder, stem)
-    if manifest is None or manifest.dimensions != dimensions:
-        return None
-    try:
-        return Base(folder, manifest)
-    except (OSError, ValueError, RuntimeError):
-        return None  # deleted or replaced since the manifest was read
+    while manifest is not None and manifest.dimensions == dimensions:
+        try:
+            return Base(folder, manifest)
+        except (Damaged, FileNotFoundError, RuntimeError) as error:
+            newest = Manifest.read(folder, stem)
+            if newest == manifest:  # else another pair was published meanwhile, and this one swept away
+                _log.warning("The vector index in %s is damaged (%s) and is built anew.", folder, error)
+                discard(folder, stem)
+                return None
+            manifest = newest
+        except OSError:
+            return None
+    return None
 
 
 def discard(folder: Path, stem: str) -> None:
@@ -254,7 +256,7 @@ def build(
         expansion = _least_expansion(graph, rows, vectors)
         path = folder / f"{name}.graph"
         graph.save(str(path))
-        finished = replace(manifest, graph=_File.of(path), expansion=expansion, worn=worn)
+        finished = replace(manifest, graph=CheckedFile.of(path), expansion=expansion, worn=worn)
         finished.publish(folder, stem)
         old = finished
     except _Abandoned:
@@ -272,14 +274,15 @@ def _write_matrix(path: Path, dimensions: int, snapshot: Snapshot) -> Manifest:
         file.write(rows.tobytes())
         for start in range(0, len(rows), _COPIED_AT_ONCE):
             file.write(snapshot.vectors(rows[start : start + _COPIED_AT_ONCE]).tobytes())
-    return Manifest(snapshot.seq, len(rows), dimensions, _File.of(path))
+    return Manifest(snapshot.seq, len(rows), dimensions, CheckedFile.of(path))
 
 
 def _open_matrix(folder: Path, manifest: Manifest) -> tuple[Rows, Vectors]:
-    path, count = folder / manifest.matrix.name, manifest.count
-    rows = np.memmap(path, np.int64, "r", shape=(count,))
-    vectors = np.memmap(path, np.float32, "r", offset=8 * count, shape=(count, manifest.dimensions))
-    return np.asarray(rows), np.asarray(vectors)  # plain arrays over the same memory: a memmap is slower to slice
+    count, content = manifest.count, manifest.matrix.read(folder)
+    if len(content) != count * (8 + 4 * manifest.dimensions):
+        raise Damaged(f"{manifest.matrix.name} has another size than its manifest says")
+    rows = np.frombuffer(content, np.int64, count)
+    return rows, np.frombuffer(content, np.float32, offset=8 * count).reshape(count, manifest.dimensions)
 
 
 def _empty_graph(dimensions: int) -> Index:
@@ -300,7 +303,10 @@ def _started_graph(folder: Path, old: Manifest, new: Manifest, changed: Rows) ->
     graph = _empty_graph(new.dimensions)
     if old.graph is None:
         return graph, 0
-    graph.load(str(folder / old.graph.name))
+    try:
+        graph.load(old.graph.read(folder))
+    except (Damaged, OSError, RuntimeError):
+        return _empty_graph(new.dimensions), 0
     worn = old.worn + int(graph.remove(changed.astype(np.uint64)))
     return (graph, worn) if worn <= _WORN * new.count else (_empty_graph(new.dimensions), 0)
 
@@ -359,9 +365,5 @@ def _least_expansion(graph: Index, rows: Rows, vectors: Vectors) -> int:
     return 0
 
 
-def _checksum(path: Path) -> int:
-    value = 0
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            value = zlib.crc32(part, value)
-    return value
+def _checksum(fields: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())

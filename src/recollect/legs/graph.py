@@ -40,7 +40,7 @@ class GraphLeg:
     async def _seeds(self, question: Question, lane: Lane) -> list[str]:
         where = question.filter_of(lane)
         try:
-            nearest = (await question.nearest(where, share=MEANING_SHARE)).hits
+            nearest = (await question.nearest(where, lane.ef_search, share=MEANING_SHARE)).hits
         except Exception:  # noqa: BLE001  # whatever ails the embedder or the vector index, their own lane reports it
             nearest = await question.wordiest(where, limit=lane.seeds)
         return [hit.id for hit in nearest[: lane.seeds]]

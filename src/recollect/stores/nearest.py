@@ -1,28 +1,46 @@
-"""What the nearest vectors of a space are worth, whichever database holds them: pure functions for all stores."""
+"""What the nearest vectors of a space are worth, whichever database holds them: pure functions for all stores.
+
+A score is measured against a sample of its space: the vectors of the texts with the lowest digests. Which those are
+depends on what the space holds and on nothing else, so that every store takes the same sample, in whatever order the
+memories came, and again after a restart.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from recollect.indexes.exact import SAMPLE, Candidates, products
+from recollect.indexes.exact import Candidates, products
 from recollect.types import Background, Scored
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from recollect.indexes.exact import Rows
     from recollect.types import Vector, Vectors
 
-DIGITS = 6
+DIGITS: Final = 6
 """Of a cosine: what follows depends on the order in which float32 products are added up."""
+SAMPLE: Final = 256
+"""Vectors that stand for a whole space: the mean and deviation of their cosines are as good for ranking as those of all
+(nDCG@10 over six sets: 0.6736 against 0.6738)."""
+SAMPLES_MEMORY: Final = 64 << 20
+"""Bytes of samples that are kept, those of the spaces asked last."""
+DIGEST_BYTES: Final = 8
+
+
+def rounded(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Cosines, as far as they are exact."""
+    return np.clip(scores.astype(np.float64), -1.0, 1.0).round(DIGITS)
 
 
 def cosines(found: Candidates) -> npt.NDArray[np.float64]:
     """The scores of candidates, as far as they are exact."""
-    return np.clip(found.scores.astype(np.float64), -1.0, 1.0).round(DIGITS)
+    return rounded(found.scores)
 
 
 def others(id: str, found: Candidates, names: Mapping[int, str], limit: int) -> list[Scored]:
@@ -35,12 +53,46 @@ def others(id: str, found: Candidates, names: Mapping[int, str], limit: int) -> 
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
-def spread(count: int) -> Rows:
-    """Which of `count` vectors stand for all of them: so many that it makes no difference, evenly spread."""
-    return np.linspace(0, count - 1, min(SAMPLE, count), dtype=np.int64)
+def text_digest(title: str, text: str) -> bytes:
+    """What decides whether a vector is in its space's sample. Made of what the vector is made of, and of nothing that
+    depends on when or in what order memories were stored. Postgres has a function of the same name.
+    """
+    return sha256(f"{title}\n{text}".encode()).digest()[:DIGEST_BYTES]
 
 
-def background(sample: Vectors, vector: Vector, count: int) -> Background:
-    """How a question's vector compares with the `count` vectors that the sample stands for."""
-    scores = products(sample, vector)
-    return Background(float(scores.mean()), float(scores.std()), count)
+def background(sample: Vectors, vector: Vector, memories: int) -> Background | None:
+    """How a question's vector compares with those of a space that holds so many memories; None if none has a vector.
+    A sample that is not full holds every vector there is.
+    """
+    if not len(sample):
+        return None
+    scores = rounded(products(sample, vector)).tolist()
+    return Background.of(scores, len(sample) if len(sample) < SAMPLE else memories)
+
+
+class Sampled(Protocol):
+    @property
+    def vectors(self) -> Vectors: ...
+
+
+S = TypeVar("S", bound=Sampled)
+
+
+class SampleCache(Generic[S]):
+    """The samples of the spaces that were asked last, by space and generation. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._samples: OrderedDict[tuple[int, int], S] = OrderedDict()
+
+    def get(self, key: tuple[int, int]) -> S | None:
+        return self._samples.get(key)
+
+    def keep(self, key: tuple[int, int], sample: S) -> None:
+        with self._lock:
+            self._samples[key] = sample
+            self._samples.move_to_end(key)
+            held = sum(one.vectors.nbytes for one in self._samples.values())
+            while held > SAMPLES_MEMORY and len(self._samples) > 1:
+                _, dropped = self._samples.popitem(last=False)
+                held -= dropped.vectors.nbytes

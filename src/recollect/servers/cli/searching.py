@@ -33,6 +33,10 @@ MinScore: TypeAlias = Annotated[float | None, typer.Option(metavar="S", help="On
 QualityWeight: TypeAlias = Annotated[
     float | None, typer.Option(metavar="W", help="Let quality count so much, 0 to 1.", show_default="recipe's")
 ]
+EfSearch: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Candidates that a vector index keeps, 1 to 200.", show_default="the index's"),
+]
 
 
 def recall(
@@ -46,6 +50,7 @@ def recall(
     fanout: Fanout = None,
     min_score: MinScore = None,
     quality_weight: QualityWeight = None,
+    ef_search: EfSearch = None,
     kind: opt.Kinds = None,
     namespace: opt.Namespaces = None,
     shared: opt.Shared = None,
@@ -67,7 +72,7 @@ def recall(
     from recollect.servers.cli import render
 
     how = given(limit=limit, fanout=fanout, min_score=min_score, quality_weight=quality_weight, expect=expect)
-    how |= given(weights=weights_of(weight), shared=shared_of(shared, none=no_shared))
+    how |= given(ef_search=ef_search, weights=weights_of(weight), shared=shared_of(shared, none=no_shared))
     where = given(kinds=kind, namespaces=namespace, tags=tag, source_prefix=source, thread=thread)
     where |= given(since=since, until=until, min_quality=min_quality)
     where |= given(include_superseded=superseded, include_expired=expired)

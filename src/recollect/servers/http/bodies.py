@@ -175,6 +175,7 @@ class Question(Filters):
     diversity: dict[str, Any] | None = Field(None, description="Of near-copies: method, balance, relevance.")
     min_score: float | None = None
     quality_weight: float | None = Field(None, description="How much quality counts: 0 to 1.")
+    ef_search: int | None = Field(None, description="Candidates that a vector index keeps while it searches: 1 to 200.")
     expect: str | None = Field(None, description="An id: the answer says where that memory was lost.")
     window: int = Field(0, description="Thread neighbours that come along on each side of a hit.")
     vector: Vector | None = None

@@ -135,6 +135,7 @@ RECALL: Schemas = {
     "recipe": _text("How to search; leave it out unless you were told which.", enum=list(RECIPES), default="balanced"),
     "min_score": _share("Only memories that score this or more."),
     "quality_weight": _share("How much it counts that a memory proved useful before.", maximum=1, default=0),
+    "ef_search": _whole("How thoroughly meaning is searched; leave it out unless hits are missing.", 1, 200),
     "window": _whole("Also this many neighbours on each side, for memories that are part of a thread.", 0, 50),
 }
 

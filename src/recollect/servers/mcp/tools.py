@@ -68,11 +68,8 @@ async def search(space: AsyncSpace, query: str, full: bool = False, **options: A
     return await recall(space, query, full, recipe="novamem", **options)
 
 
-async def search_knowledge(
-    space: AsyncSpace, query: str, full: bool = False, ef_search: int | None = None, **options: Any
-) -> Answer:
-    lanes = None if ef_search is None else {"vector": {"ef_search": ef_search}}
-    return await recall(space, query, full, recipe="drobek", lanes=lanes, **options)
+async def search_knowledge(space: AsyncSpace, query: str, full: bool = False, **options: Any) -> Answer:
+    return await recall(space, query, full, recipe="drobek", **options)
 
 
 async def get(space: AsyncSpace, id: str) -> Answer:

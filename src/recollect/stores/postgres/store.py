@@ -36,6 +36,7 @@ from recollect.stores.postgres.rows import ensure_space, fetch
 from recollect.stores.postgres.vectors import VectorSearch
 from recollect.types import (
     Access,
+    Background,
     Bucket,
     Edge,
     Filter,
@@ -261,6 +262,15 @@ class PostgresStore:
             if generation is None or number == NOWHERE:
                 return VectorHits([])
             return await self._vectors.search(db, number, generation, vector, where, limit, ef_search)
+
+        return await self._search(space, work)
+
+    async def vector_background(self, space: str, vector: Vector) -> Background | None:
+        async def work(db: Database, number: int) -> Background | None:
+            self._generation = generation = self._generation or await vectors.generation(db)
+            if generation is None or number == NOWHERE:
+                return None
+            return await self._vectors.background(db, number, generation, vector)
 
         return await self._search(space, work)
 

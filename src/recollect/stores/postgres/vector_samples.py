@@ -1,17 +1,18 @@
-"""A few vectors of each space, kept in the process: they tell how a question compares with the space at large, and how
-much of it passes a filter.
+"""The vectors that stand for a space, kept in the process and brought up to date at each search: they tell how a
+question compares with the space at large, and how much of it passes a filter.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from recollect.stores.named_sql import load
-from recollect.stores.nearest import background, spread
+from recollect.stores.nearest import SAMPLE, SampleCache, background
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import where_clause
 from recollect.stores.postgres.generations import GenerationRow
@@ -24,66 +25,72 @@ if TYPE_CHECKING:
 
 Q = load(__name__, "vectors.sql")
 
-MEMORY: Final = 64 << 20
-"""Bytes of samples that are kept, those of the spaces asked last."""
+
+class Size(NamedTuple):
+    """How many memories a space holds, and how often it was ever changed."""
+
+    memories: int
+    changes: int
+
+
+class _Member(NamedTuple):
+    """A row of the sample, and the transaction that wrote its vector."""
+
+    row: int
+    written_by: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some vectors of a space that has `total`, as of the time when it had seen so many `changes`."""
+    """The vectors of a space of some size whose texts have the lowest digests."""
 
-    total: int
-    changes: int
-    rows: list[int]
+    size: Size
+    members: list[_Member]
     vectors: Vectors
 
-    def is_current(self, changes: int) -> bool:
-        """Whether no more than a hundredth of the space is other than it was."""
-        return 100 * (changes - self.changes) <= self.total
-
-    def background(self, vector: Vector) -> Background:
-        return background(self.vectors, vector, self.total)
+    def background(self, vector: Vector) -> Background | None:
+        return background(self.vectors, vector, self.size.memories)
 
     async def passing(self, db: Database, space: int, where: Filter) -> int:
         """About how many of the space's vectors belong to memories that pass the filter."""
         condition, values = where_clause(space, where)
         sql = Q["count_passing"].format(where=condition)
-        counted: list[tuple[int]] = await rows_of(db, sql, sample=self.rows, **values)
-        return round(self.total * counted[0][0] / len(self.rows))
+        counted: list[tuple[int]] = await rows_of(db, sql, sample=[one.row for one in self.members], **values)
+        return round(self.size.memories * counted[0][0] / len(self.members))
 
 
 class Samples:
-    """The samples of the spaces that were asked last, taken anew when a space has changed."""
+    """The samples of the spaces that were asked last."""
 
     def __init__(self) -> None:
-        self._samples: OrderedDict[tuple[int, int], Sample] = OrderedDict()
+        self._cache: SampleCache[Sample] = SampleCache()
         self._turns: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def of(self, db: Database, space: int, generation: GenerationRow) -> Sample:
-        """A sample of a space's vectors. Where many ask at once, one takes it and the others wait for that."""
+        """A space's sample as it is now. Where many ask at once, one takes it and the others wait for that."""
         key = (space, generation.number)
-        ((changes,),) = await rows_of(db, Q["changes"], space=space)
+        size = await size_of(db, space)
         async with self._turns.setdefault(key, asyncio.Lock()):
-            sample = self._samples.get(key)
-            if sample is None or not sample.is_current(changes):
-                sample = await _take(db, space, generation, changes)
-            self._keep(key, sample)
+            sample = self._cache.get(key)
+            if sample is None or sample.size != size:
+                sample = await _take(db, space, generation, size, sample)
+            self._cache.keep(key, sample)
         return sample
 
-    def _keep(self, key: tuple[int, int], sample: Sample) -> None:
-        self._samples[key] = sample
-        self._samples.move_to_end(key)
-        held = sum(one.vectors.nbytes for one in self._samples.values())
-        while held > MEMORY and len(self._samples) > 1:
-            _, dropped = self._samples.popitem(last=False)
-            held -= dropped.vectors.nbytes
+
+async def size_of(db: Database, space: int) -> Size:
+    ((memories, changes),) = await rows_of(db, Q["size"], space=space)
+    return Size(memories, changes)
 
 
-async def _take(db: Database, space: int, generation: GenerationRow, changes: int) -> Sample:
+async def _take(db: Database, space: int, generation: GenerationRow, size: Size, before: Sample | None) -> Sample:
+    """The sample as it is now. Most changes leave most of it as it was, so that few vectors are read again."""
     table, dimensions = generation.table, generation.generation.dimensions
-    ((total,),) = await rows_of(db, Q["count"].format(table=table), space=space)
-    positions = spread(total).tolist() if total else []
-    rows, vectors = await read_vectors(
-        db, Q["sample"].format(table=table), dimensions, space=space, positions=positions
-    )
-    return Sample(total, changes, rows, vectors)
+    found = await rows_of(db, Q["sample"].format(table=table), space=space, limit=SAMPLE)
+    members = [_Member(*one) for one in found]
+    known = dict(zip(before.members, before.vectors, strict=True)) if before else {}
+    if missing := {one.row: one for one in members if one not in known}:
+        sql = Q["vectors_by_row"].format(table=table)
+        rows, vectors = await read_vectors(db, sql, dimensions, space=space, rows=[*missing])
+        known |= zip((missing[row] for row in rows), vectors, strict=True)
+    return Sample(size, members, np.array([known[one] for one in members], np.float32))

@@ -23,8 +23,8 @@ from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_bytes import copied, read_vectors
 from recollect.stores.postgres.vector_index import Indexing, Limits, look
 from recollect.stores.postgres.vector_plan import FEWEST, Walk, choose, is_clear, settings
-from recollect.stores.postgres.vector_samples import Sample, Samples
-from recollect.types import Filter, Scored
+from recollect.stores.postgres.vector_samples import Sample, Samples, size_of
+from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
@@ -128,7 +128,7 @@ class VectorSearch:
         where = where if where.now else replace(where, now=datetime.now(UTC))
         question = _Question(space, generation, np.asarray(vector, np.float32), where, limit)
         sample = await self._samples.of(db, space, generation)
-        if not sample.total:
+        if not sample.members:
             return VectorHits([])
         walk = await self._choose(db, question, sample, ef_search)
         found = await _walked(db, question, walk) if walk else []
@@ -139,20 +139,27 @@ class VectorSearch:
         return VectorHits(hits, sample.background(question.vector), threaded)
 
     async def _choose(self, db: Database, question: _Question, sample: Sample, ef_search: int | None) -> Walk | None:
-        if sample.total <= FEWEST:
+        memories = sample.size.memories
+        if memories <= FEWEST:
             return None
-        index = await self._indexing.state(db, question.generation, sample.total)
+        index = await self._indexing.state(db, question.generation, memories)
         if not index.ready:
             return None
         narrow = not is_open(question.where)
-        passing = await sample.passing(db, question.space, question.where) if narrow else sample.total
+        passing = await sample.passing(db, question.space, question.where) if narrow else memories
         return choose(passing, index.rows, question.limit, ef_search)
+
+    async def background(
+        self, db: Database, space: int, generation: GenerationRow, vector: Vector
+    ) -> Background | None:
+        """How a vector compares with those of the space at large; None while it has none."""
+        return (await self._samples.of(db, space, generation)).background(np.asarray(vector, np.float32))
 
     async def nearest_to(
         self, db: Database, space: int, generation: GenerationRow, ids: Sequence[str], limit: int
     ) -> dict[str, list[Scored]]:
         """For each of these memories the others that are nearest to it, superseded and expired ones included."""
-        total = (await self._samples.of(db, space, generation)).total
+        total = (await size_of(db, space)).memories
         index = await self._indexing.state(db, generation, total)
         if total > LINKED_EXACTLY and index.ready:
             return await _walked_from_each(db, space, generation, ids, limit)
@@ -167,7 +174,7 @@ class VectorSearch:
 
     async def awaits_index(self, db: Database, space: int, generation: GenerationRow) -> bool:
         """Whether an index is being built that searches of this space will use; `settle` waits for it."""
-        total = (await self._samples.of(db, space, generation)).total
+        total = (await size_of(db, space)).memories
         return await self._indexing.is_coming(db, generation, total)
 
     async def settle(self) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
 from recollect.errors import BackendError, SchemaOutdated
 from recollect.stores.named_sql import newest, read, steps_beside
+from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
@@ -66,12 +67,17 @@ def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, st
     target = newest(steps)
     if db.pragma("user_version") == target:
         return
+    db.create_scalar_function("text_digest", _text_digest, 2)
     with writing(db):
         version = db.pragma("user_version")
         _refuse_newer(path, version, target)
         for sql in [schema] if version == 0 else [steps[number] for number in range(version + 1, target + 1)]:
             db.execute(sql)
         db.pragma("user_version", target)
+
+
+def _text_digest(*given: Any) -> Any:
+    return text_digest(*given)
 
 
 def _header(path: Path) -> bytes:

@@ -35,6 +35,7 @@ from recollect.stores.sqlite.rows import ensure_space, fetch, space_number
 from recollect.stores.sqlite.vectors import VectorSearch
 from recollect.types import (
     Access,
+    Background,
     Bucket,
     Edge,
     Filter,
@@ -248,6 +249,15 @@ class SqliteStore:
             if generation is None or number == NOWHERE:
                 return VectorHits([])
             return self._vectors.search(db, number, generation[0], vector, where, limit, ef_search)
+
+        return await self._read(space, work)
+
+    async def vector_background(self, space: str, vector: Vector) -> Background | None:
+        def work(db: apsw.Connection, number: int) -> Background | None:
+            generation = records.generation(db)
+            if generation is None or number == NOWHERE:
+                return None
+            return self._vectors.background(db, number, generation[0], vector)
 
         return await self._read(space, work)
 

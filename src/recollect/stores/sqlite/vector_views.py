@@ -13,25 +13,22 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import apsw
 import numpy as np
 
 from recollect.indexes.exact import NO_ROWS, Block, Candidates, members
-from recollect.indexes.usearch import Base, Manifest, build, discard, open_base
+from recollect.indexes.usearch import Base, Effort, Manifest, build, discard, open_base
 from recollect.stores.named_sql import load
-from recollect.stores.nearest import background, spread
 from recollect.stores.sqlite.rows import as_json
-from recollect.types import Background
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from recollect.indexes.exact import Rows
     from recollect.types import Vector, Vectors
 
-    Key: TypeAlias = tuple[int, int]  # space, generation
+Key: TypeAlias = tuple[int, int]
+"""Space and generation."""
 
 Q = load(__name__, "vectors.sql")
 _log = logging.getLogger(__name__)
@@ -51,8 +48,8 @@ class Limits:
     tail_rows: int = 10_000
     """Rows written since the base, compared as a whole in 0.4 ms; beyond that the base is made anew."""
     memory: int = 512 << 20
-    """Bytes of vectors held in memory, for all spaces together. A space that alone is larger, and has no base yet, is
-    read from the store at each search."""
+    """Bytes held in memory, for all spaces together, of which the least used are let go. A space that alone is larger,
+    and has no base yet, is read from the store at each search."""
     rest_seconds: float = 5.0
     """Between a build that came to nothing and the next."""
 
@@ -73,19 +70,19 @@ class View:
     def total(self) -> int:
         return len(self.tail) + (0 if self.base is None else len(self.base) - len(self.without))
 
-    def nearest(self, vector: Vector, count: int, expansion: int) -> Candidates:
+    def nearest(self, vector: Vector, count: int, effort: Effort) -> Candidates:
         """About the best of all rows; exactly those when there is no base."""
         found = self.tail.nearest(vector, count)
         if self.base is None:
             return found
-        return self.base.nearest(vector, count, expansion, self.without).joined(found).best(count)
+        return self.base.nearest(vector, count, effort, self.without).joined(found).best(count)
 
-    def nearest_among(self, vector: Vector, count: int, expansion: int, allowed: Rows) -> Candidates:
+    def nearest_among(self, vector: Vector, count: int, effort: Effort, allowed: Rows) -> Candidates:
         """The best of the rows in `allowed`, which is sorted."""
         found = self.tail.nearest(vector, count, allowed)
         if self.base is None:
             return found
-        return self.base.nearest_among(vector, count, expansion, allowed, self.without).joined(found).best(count)
+        return self.base.nearest_among(vector, count, effort, allowed, self.without).joined(found).best(count)
 
     def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
         """About the best of all rows for each of these vectors."""
@@ -94,13 +91,6 @@ class View:
             return found
         based = self.base.nearest_to_each(vectors, count, self.without)
         return [one.joined(other).best(count) for one, other in zip(based, found, strict=True)]
-
-    def background(self, vector: Vector) -> Background:
-        """How the vector compares with the space at large, told by a sample of it."""
-        if self.base is not None:  # a tail is small beside its base: the base alone tells
-            return background(self.base.sample, vector, self.total)
-        live = np.flatnonzero(self.tail.live)
-        return background(self.tail.vectors[live[spread(len(live))]], vector, self.total)
 
     def changed(self, seq: int, gone: Rows, rows: Rows, vectors: Vectors) -> View:
         """After transaction `seq`, which took away the rows `gone` (sorted) and then wrote these."""
@@ -170,7 +160,8 @@ class _Space:
 
     @property
     def size(self) -> int:
-        return self._view.tail.size if self._view else 0
+        view = self._view
+        return view.tail.size + (view.base.size if view.base else 0) if view else 0
 
     def caught_up(self, db: apsw.Connection, limits: Limits) -> View | None:
         seq: int = db.execute(Q["clock"]).get

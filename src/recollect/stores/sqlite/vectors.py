@@ -19,13 +19,15 @@ import apsw
 import numpy as np
 
 from recollect.indexes.exact import NOBODY, Candidates, products
+from recollect.indexes.usearch import Effort
 from recollect.ports import VectorHits
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import cosines, others
 from recollect.stores.sqlite.filters import is_open, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.vector_samples import Samples
 from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
-from recollect.types import Filter, Scored
+from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
@@ -40,11 +42,19 @@ _FILTERS_KEPT = 32
 _SCANNED_AT_ONCE = 4096
 
 
-def put(db: apsw.Connection, space: int, generation: int, seq: int, vectors: Sequence[tuple[int, Vector]]) -> None:
+class VectorRow(NamedTuple):
+    """The vector of a row, and the digest of the text that it was made of."""
+
+    row: int
+    digest: bytes
+    vector: Vector
+
+
+def put(db: apsw.Connection, space: int, generation: int, seq: int, vectors: Sequence[VectorRow]) -> None:
     """Store the vectors of these rows; earlier ones are replaced."""
     db.executemany(
         Q["put_vector"],
-        ((row, space, generation, seq, np.asarray(vector, "<f4").tobytes()) for row, vector in vectors),
+        ((row, space, generation, seq, np.asarray(vector, "<f4").tobytes(), digest) for row, digest, vector in vectors),
     )
 
 
@@ -67,6 +77,7 @@ class VectorSearch:
         """`folder` is where the index files go; it is made when the first is written."""
         self._views = Views(folder, limits)
         self._allowed = _AllowedRows()
+        self._samples = Samples()
 
     def search(
         self,
@@ -80,18 +91,23 @@ class VectorSearch:
     ) -> VectorHits:
         """The nearest memories that pass the filter, by cosine, best first, ties by id.
 
-        `ef_search` asks for more effort than the measured one, never for less.
+        `ef_search` is how many candidates a graph keeps, if there is one, in place of the measured number.
         """
         question = np.ascontiguousarray(vector, np.float32)
         where = where if where.now else replace(where, now=datetime.now(UTC))
         view = self._views.caught_up(db, space, generation, len(question))
         if view is None:
             found = _scanned(db, space, generation, question, where, limit)
-            return _visible(db, space, where, found, limit)
-        if not view.total:
+            hits = _visible(db, space, where, found, limit)
+        elif view.total:
+            hits = self._nearest(db, space, view, question, where, limit, ef_search)
+        else:
             return VectorHits([])
-        hits = self._nearest(db, space, view, question, where, limit, ef_search)
-        return hits._replace(background=view.background(question))
+        return hits._replace(background=self.background(db, space, generation, question))
+
+    def background(self, db: apsw.Connection, space: int, generation: int, vector: Vector) -> Background | None:
+        """How a vector compares with those of the space at large; None while it has none."""
+        return self._samples.background(db, (space, generation), vector)
 
     def _nearest(
         self,
@@ -103,15 +119,15 @@ class VectorSearch:
         limit: int,
         ef_search: int | None,
     ) -> VectorHits:
-        expansion = max(_EFFORT * limit, ef_search or 0)
+        effort = Effort(_EFFORT * limit, ef_search)
         for slack in _SLACKS if is_open(where) else ():
-            found = view.nearest(question, max(slack * limit, _FEWEST), expansion)
+            found = view.nearest(question, max(slack * limit, _FEWEST), effort)
             visible = _visible(db, space, where, found, limit)
             if len(visible.hits) == limit or len(found.rows) == view.total:
                 return visible
         count = max(_SLACKS[0] * limit, _FEWEST)
         for allowed in self._allowed.attempts(db, space, where):
-            found = view.nearest_among(question, count, expansion, allowed)
+            found = view.nearest_among(question, count, effort, allowed)
             visible = _visible(db, space, where, found, limit)
             if len(visible.hits) in (limit, len(found.rows)):
                 break

@@ -37,6 +37,7 @@ from recollect.stores.contents import (
     threads_of,
     unknown_generation,
 )
+from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite import graph, records, vectors, words
 from recollect.stores.sqlite.rows import Q, as_json, decode, encode, fetch, micros, row_numbers, tick
 from recollect.types import Memory, Record, Remembered
@@ -117,7 +118,7 @@ def _change(
     _replace(db, space, row, hash, old, new)
     seq = tick(db)
     if vector is not None:
-        _put_vectors(db, space, seq, [(row, vector)])
+        _put_vectors(db, space, seq, [_vector_row(row, new, vector)])
     elif passage(new) != passage(old):
         vectors.remove(db, space, seq, [row])
     return new
@@ -144,7 +145,7 @@ def put_vectors(db: apsw.Connection, space: int, name: str, embedded: Sequence[t
     made = fitting(embedded, {id: passage(memory) for id, memory in stored.items()})
     rows = row_numbers(db, space, made)
     if rows:
-        _put_vectors(db, space, tick(db), [(row, made[id]) for id, row in rows.items()])
+        _put_vectors(db, space, tick(db), [_vector_row(row, stored[id], made[id]) for id, row in rows.items()])
         db.executemany(Q["set_ready"], ((row,) for row in rows.values()))
 
 
@@ -170,8 +171,12 @@ def _insert(db: apsw.Connection, space: int, name: str, new: Sequence[New]) -> d
     stored = [decode(name, values) for values in columns]
     _put_tags(db, space, zip(rows, stored, strict=True))
     words.put(db, space, [_word_row(row, memory) for row, memory in zip(rows, stored, strict=True)])
-    given = ((row, record.vector) for row, (_, record) in zip(rows, new, strict=True))
-    _put_vectors(db, space, seq, [(row, vector) for row, vector in given if vector is not None])
+    embedded = [
+        _vector_row(row, record.memory, record.vector)
+        for row, (_, record) in zip(rows, new, strict=True)
+        if record.vector is not None
+    ]
+    _put_vectors(db, space, seq, embedded)
     return {memory.id: memory for memory in stored}
 
 
@@ -207,15 +212,19 @@ def _put_tags(db: apsw.Connection, space: int, memories: Iterable[tuple[int, Mem
     db.executemany(Q["insert_tag"], ((space, tag, row) for row, memory in memories for tag in memory.tags))
 
 
-def _put_vectors(db: apsw.Connection, space: int, seq: int, given: Sequence[tuple[int, Vector]]) -> None:
+def _put_vectors(db: apsw.Connection, space: int, seq: int, given: Sequence[vectors.VectorRow]) -> None:
     if not given:
         return
     found = records.generation(db)
     if found is None:
         raise unknown_generation()
     number, generation = found
-    check_dimensions((vector for _, vector in given), generation)
+    check_dimensions((one.vector for one in given), generation)
     vectors.put(db, space, number, seq, given)
+
+
+def _vector_row(row: int, memory: Memory, vector: Vector) -> vectors.VectorRow:
+    return vectors.VectorRow(row, text_digest(*passage(memory)), vector)
 
 
 def _word_row(row: int, memory: Memory) -> words.WordRow:

@@ -54,6 +54,15 @@ CREATE TABLE memories (
     UNIQUE (space, hash)
 );
 
+-- What decides whether a memory's vector is in its space's sample, against which scores are measured: see nearest.py.
+CREATE FUNCTION text_digest(title text, body text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN substring(sha256(convert_to(title || E'\n' || body, 'UTF8')) FOR 8);
+END
+$$;
+
+CREATE INDEX memories_by_digest ON memories (space, text_digest(title, text));
+
 -- A thread belongs to its namespace; its name comes first, because a filter may name a thread in all of them.
 CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place, row) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);

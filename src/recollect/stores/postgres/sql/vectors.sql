@@ -32,9 +32,9 @@ DELETE FROM {table} WHERE space = %(space)s AND row = ANY(%(rows)s)
 -- So many vectors of a space are others now.
 INSERT INTO sizes (space, memories, length, changes) VALUES (%(space)s, 0, 0, %(changes)s)
 
--- name: changes
--- How often anything in a space was ever changed.
-SELECT coalesce(sum(changes), 0)::bigint FROM sizes WHERE space = %(space)s
+-- name: size
+-- How many memories a space holds, and how often anything in it was ever changed.
+SELECT coalesce(sum(memories), 0)::bigint, coalesce(sum(changes), 0)::bigint FROM sizes WHERE space = %(space)s
 
 -- name: vectors_by_id
 -- The vectors of some memories.
@@ -46,19 +46,20 @@ WHERE m.space = %(space)s AND m.id = ANY(%(ids)s)
 -- The ids of some rows.
 SELECT row, id FROM memories WHERE space = %(space)s AND row = ANY(%(rows)s)
 
--- name: count
--- How many vectors a space has.
-SELECT count(*) FROM {table} WHERE space = %(space)s
+-- name: vectors_by_row
+-- The vectors of some rows.
+SELECT row, vector_send(vector::vector) FROM {table} WHERE space = %(space)s AND row = ANY(%(rows)s)
 
 -- name: sample
--- The vectors of a space at some positions in the order of its rows.
-SELECT v.row, vector_send(v.vector::vector)
-FROM (
-    SELECT row, row_number() OVER (ORDER BY row) - 1 AS position FROM {table} WHERE space = %(space)s
-) AS numbered
-JOIN {table} AS v ON v.space = %(space)s AND v.row = numbered.row
-WHERE numbered.position = ANY(%(positions)s)
-ORDER BY v.row
+-- The rows of a space that have a vector and whose texts have the lowest digests, and which transaction wrote each
+-- vector. The memories come in the order of their index, and each is looked up in turn (LIMIT 1 keeps it so).
+SELECT m.row, v.written_by
+FROM memories AS m CROSS JOIN LATERAL (
+    SELECT xmin::text::bigint AS written_by FROM {table} WHERE space = %(space)s AND row = m.row LIMIT 1
+) AS v
+WHERE m.space = %(space)s
+ORDER BY text_digest(m.title, m.text)
+LIMIT %(limit)s
 
 -- name: count_passing
 -- How many of some rows pass a filter.

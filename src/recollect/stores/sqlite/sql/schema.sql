@@ -88,16 +88,19 @@ CREATE TABLE tags (
     PRIMARY KEY (space, tag, row)
 ) STRICT, WITHOUT ROWID;
 
--- float32, little endian, length 1. `seq` is the clock of the transaction that wrote it.
+-- float32, little endian, length 1. `seq` is the clock of the transaction that wrote it, `digest` that of the title and
+-- the text: the vectors with the lowest digests are the sample that scores are measured against.
 CREATE TABLE vectors (
     row        INTEGER PRIMARY KEY,
     space      INTEGER NOT NULL,
     generation INTEGER NOT NULL REFERENCES generations (number),
     seq        INTEGER NOT NULL,
-    vector     BLOB NOT NULL
+    vector     BLOB NOT NULL,
+    digest     BLOB NOT NULL DEFAULT x''
 ) STRICT;
 
 CREATE INDEX vectors_by_seq ON vectors (space, seq);
+CREATE INDEX vectors_by_digest ON vectors (space, generation, digest);
 
 -- Rows whose vector is gone, so that a vector index can drop them when it catches up. A row's last removal stands for
 -- its earlier ones. Nothing is pruned beyond that: nobody knows how old the state is that another process holds.

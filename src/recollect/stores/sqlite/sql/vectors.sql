@@ -2,7 +2,7 @@
 
 -- name: put_vector
 -- Store one vector; a row's earlier one is replaced.
-INSERT OR REPLACE INTO vectors (row, space, generation, seq, vector) VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO vectors (row, space, generation, seq, vector, digest) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: delete_vectors
 -- Delete the vectors of these rows.
@@ -48,6 +48,24 @@ SELECT row FROM vectors WHERE space = ? AND generation = ?
 SELECT row, vector FROM vectors
 WHERE row IN (SELECT value FROM json_each(?)) AND space = ? AND generation = ? AND seq <= ?
 ORDER BY row
+
+-- name: space_size
+-- How many memories a space holds.
+SELECT memories FROM spaces WHERE number = ?1
+
+-- name: sample
+-- The vectors of a space and generation whose texts have the lowest digests.
+SELECT row, digest, vector FROM vectors WHERE space = +?1 AND generation = +?2 ORDER BY digest, row LIMIT ?3
+
+-- name: sample_has_changed
+-- Whether any of some rows was written or removed after a transaction, or one whose digest is as low as theirs.
+SELECT EXISTS (
+    SELECT 1 FROM vectors
+    WHERE space = +?1 AND seq > ?3 AND generation = ?2
+          AND (digest <= ?4 OR row IN (SELECT value FROM json_each(?5)))
+) OR EXISTS (
+    SELECT 1 FROM removed_vectors WHERE space = +?1 AND seq > ?3 AND row IN (SELECT value FROM json_each(?5))
+)
 
 -- name: scan
 -- The vectors of a space and generation whose memories pass a filter.

@@ -17,3 +17,10 @@ UPDATE spaces SET scored_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER);
 
 -- Replies: who owns a key that is under way.
 ALTER TABLE replies ADD COLUMN owner TEXT;
+
+-- Vectors: which of them are a space's sample. `text_digest` is registered by migrations.py.
+ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';
+
+UPDATE vectors SET digest = text_digest(m.title, m.text) FROM memories AS m WHERE m.row = vectors.row;
+
+CREATE INDEX vectors_by_digest ON vectors (space, generation, digest);
