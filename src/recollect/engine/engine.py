@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +24,7 @@ from recollect.engine.query import Query, check_settings, parse_filter, parse_qu
 from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.sharing import Looking, Sharing
+from recollect.engine.sizes import nearest_fitting, read_all, read_page
 from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, check_since, usage_since
@@ -218,13 +220,14 @@ class Engine:
         found = await self.store.history(space, check_name("id", id), limit=HISTORY_MOST)
         if not found:
             raise _missing(space, id)
-        return [*found]
+        return nearest_fitting(found, id)
 
     async def list(self, space: str, options: FilterOptions, *, limit: int, after: str | None) -> Page:
         check_settings("list", options, FilterOptions.__annotations__)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
         after = None if after is None else check_name("after", after)
-        return await self.store.list(space, parse_filter(options), limit=limit, after=after)
+        where = parse_filter(options)
+        return await read_page(lambda most, start: self.store.list(space, where, limit=most, after=start), limit, after)
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
         revised = await self._rememberer.revise(space, check_name("id", id), check_changes(changes))
@@ -286,7 +289,7 @@ class Engine:
         await self.get(space, id)
         where = Filter(namespaces=namespaces, include_superseded=True, now=datetime.now(UTC))
         reached = await self.store.walk(space, [id], where, depth=depth, limit=limit)
-        rows = await self.store.get(space, [r.id for r in reached])
+        rows = await read_all([r.id for r in reached], partial(self.store.get, space))
         return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]
 
     async def stats(self, space: str) -> SpaceStats:
