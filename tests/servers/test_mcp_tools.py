@@ -241,7 +241,7 @@ async def test_memories_are_listed_page_by_page(agent: str, work: AsyncSpace) ->
     assert [memory["id"] for memory in first.structured_content["memories"]] == ["a", "b"]
     assert first.structured_content["memories"][0]["snippet"].endswith("x…")
     assert "call memory_list again with after=b" in text_of(first)
-    assert rest == {"memories": [json_ready(await work.get("c"))], "cursor": None}
+    assert rest == {"memories": [json_ready(await work.get("c"))], "cursor": None, "truncated": ""}
     assert [memory["id"] for memory in tagged["memories"]] == ["a", "c"]
 
 
