@@ -29,6 +29,8 @@ TITLE_CHARACTERS = 1000
 SOURCE_CHARACTERS = 2000
 TAGS = 64
 NAMESPACES = 16
+ANSWER_BYTES = 8 * 1024 * 1024
+"""What the memories of one answer may say together."""
 LISTED = 1000
 """Items of one list in a request, repeats included: a longer one is refused before any item is looked at."""
 DIMENSIONS = 16_384

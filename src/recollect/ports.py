@@ -420,6 +420,10 @@ class Grants(Protocol):
         """What others offer this space and it has not accepted, by space and namespace."""
 
 
+SESSIONS = 100
+"""How many sign-ins by one token are in force at once; the oldest ends when there is one more."""
+
+
 class Keyring(Protocol):
     """The tokens that servers are called with. They belong to whoever runs the store, not to a space: a token is looked
     up before it is known which spaces it is for. None is ever deleted, so that a revoked one stays known.
@@ -435,10 +439,21 @@ class Keyring(Protocol):
         """All tokens, revoked and expired ones too, oldest first."""
 
     async def revoke_token(self, id: str, now: datetime) -> bool:
-        """Revoke a token; whether there was one that had not been revoked."""
+        """Revoke a token, and end its sessions; whether there was one that had not been revoked."""
 
     async def any_token(self) -> bool:
         """Whether a token was ever made."""
+
+    async def add_session(self, digest: bytes, token: str, *, now: datetime, expires: datetime) -> None:
+        """Keep a sign-in by this token; of what the browser holds the digest alone. Sessions that have expired by `now`
+        go, and of this token's those beyond its newest `SESSIONS`.
+        """
+
+    async def session(self, digest: bytes) -> tuple[Token, datetime] | None:
+        """The token of a session, expired ones too, and when the session ends."""
+
+    async def end_session(self, digest: bytes) -> bool:
+        """End a session; whether there was one."""
 
 
 class Replies(Protocol):

@@ -390,6 +390,8 @@ class Recall:
     query: str
     recipe: str
     expected: Expectation | None = None
+    truncated: str = ""
+    """What was left out because the answer would be too large, and why; empty where nothing was."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -416,6 +418,8 @@ class Page:
 
     memories: tuple[Memory, ...]
     cursor: str | None
+    truncated: str = ""
+    """Why there are fewer than were asked for, where the page would be too large; the cursor goes on after them."""
 
 
 @dataclass(frozen=True, slots=True)

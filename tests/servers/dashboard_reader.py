@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recollect import AsyncRecollect
 from recollect.servers.caller import Caller
 from recollect.servers.dashboard.pages import routes
+from recollect.servers.gate.gate import Limits
 from recollect.servers.web import application
 
 ADDRESS = ("127.0.0.1", 50000)
@@ -43,9 +44,11 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(client: AsyncRecollect, base: str = ORIGIN, *, gate: bool = True) -> AsyncIterator[Reader]:
+async def reading(
+    client: AsyncRecollect, base: str = ORIGIN, *, gate: bool = True, limits: Limits | None = None
+) -> AsyncIterator[Reader]:
     """Somebody on this machine; without the gate, which asks the store, anybody."""
-    transport = httpx.ASGITransport(application(client) if gate else open_to_all(client), client=ADDRESS)
+    transport = httpx.ASGITransport(application(client, limits) if gate else open_to_all(client), client=ADDRESS)
     async with httpx.AsyncClient(transport=transport, base_url=base) as http:
         yield Reader(http)
 

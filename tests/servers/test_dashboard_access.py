@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
 from recollect import AsyncRecollect
+from recollect.engine import tokens
+from recollect.servers.gate.gate import Limits
 from recollect.types import Issued
-from tests.servers.dashboard_reader import Reader, reading
+from tests.servers.dashboard_reader import ORIGIN, Reader, reading
 
 VIEWS = ("/", "/memories", "/memory", "/health", "/spaces")
 
@@ -51,6 +54,72 @@ async def test_the_cookie_is_for_nobody_else(client: AsyncRecollect, admin: Issu
     async with reading(client, "https://127.0.0.1") as reader:
         answer = await reader.http.post("/login", data={"token": admin.secret}, headers={"Origin": "https://127.0.0.1"})
     assert "secure" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    ("headers", "secure"),
+    [
+        ({"X-Forwarded-Proto": "https"}, True),
+        ({"X-Forwarded-Proto": "HTTPS, http"}, True),
+        ({"Forwarded": 'for=192.0.2.60;proto="https";by=203.0.113.43'}, True),
+        ({"Forwarded": "proto=https, proto=http"}, True),
+        ({"Origin": "https://127.0.0.1"}, True),
+        ({"X-Forwarded-Proto": "http"}, False),
+        ({"X-Forwarded-Proto": "http, https"}, False),
+        ({"Forwarded": "for=proto-https;proto=http"}, False),
+    ],
+)
+async def test_behind_a_proxy_that_says_https_the_cookie_is_secure(
+    reader: Reader, admin: Issued, headers: dict[str, str], secure: bool
+) -> None:
+    """Also where only the browser says so, by its Origin."""
+    answer = await reader.http.post("/login", data={"token": admin.secret}, headers={"Origin": ORIGIN} | headers)
+    assert answer.status_code == 303
+    assert ("secure" in answer.headers["set-cookie"].lower()) is secure
+
+
+async def test_the_cookie_is_a_session_of_its_own(client: AsyncRecollect, reader: Reader, admin: Issued) -> None:
+    """It does not hold the token, nor does the store hold what it holds; as a token it opens nothing."""
+    await signed_in(reader, admin)
+    session = reader.http.cookies["recollect_session"]
+    assert admin.secret not in session
+    assert admin.token.id not in session
+    token = await client.tokens.signed_in(session)
+    assert token == admin.token
+    bearer = await reader.http.get("/v1/recipes", headers={"Authorization": f"Bearer {session}"})
+    assert bearer.status_code == 401
+    reader.http.cookies.set("recollect_session", admin.secret)
+    assert (await reader.http.get("/")).status_code == 303
+
+
+async def test_sessions_end_one_by_one_and_with_their_token(client: AsyncRecollect, admin: Issued) -> None:
+    """Signing out ends one's own, wherever its cookie went; revoking the token ends all."""
+    async with reading(client) as one, reading(client) as other, reading(client) as thief:
+        for reader in (one, other):
+            await signed_in(reader, admin)
+        thief.http.cookies.set("recollect_session", one.http.cookies["recollect_session"])
+        await thief.get("/")
+        await one.send("/logout", {})
+        assert (await thief.http.get("/")).status_code == 303
+        await other.get("/")
+        await client.tokens.revoke(admin.token.id)
+        assert (await other.http.get("/")).status_code == 303
+
+
+async def test_a_session_has_an_end(client: AsyncRecollect, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its token has none."""
+    monkeypatch.setattr(tokens, "SESSION_LENGTH", timedelta())
+    await signed_in(reader, await client.tokens.create(scope="admin"))
+    assert (await reader.http.get("/")).status_code == 303
+
+
+async def test_signing_in_counts_as_a_use(client: AsyncRecollect, admin: Issued) -> None:
+    """Who signs in again and again is refused as by any other call."""
+    async with reading(client, limits=Limits(rate=6)) as reader:
+        await reader.send("/login", {"token": admin.secret})
+        reader.http.cookies.clear()
+        refused = await reader.send("/login", {"token": admin.secret}, status=429)
+        assert "used too often" in refused.text
 
 
 async def test_the_cookie_lives_as_long_as_its_token(client: AsyncRecollect, reader: Reader) -> None:

@@ -191,7 +191,8 @@ def test_a_page_of_another_site_is_refused(server: Served) -> None:
 
 def test_a_cookie_counts_only_on_this_servers_pages(server: Served) -> None:
     """What changes something by cookie must come from a page of this server."""
-    browser = server.client("", Cookie=f"recollect_token={server.secret}")
+    browser = server.client("")
+    browser.post("/login", data={"token": str(server.secret)}, headers={"Origin": server.url})
     body = {"text": "by cookie"}
     problem(browser.post("/v1/spaces/ours/memories", json=body), 403)
     problem(browser.post("/v1/spaces/ours/memories", json=body, headers={"Origin": EVIL}), 403)
@@ -252,7 +253,7 @@ def test_without_tokens_only_this_machines_names_are_heeded(tmp_path: Path) -> N
         problem(client.get("/v1/recipes", headers={"Origin": EVIL}), 403)
         for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "LOCALHOST"):
             assert client.get("/v1/recipes", headers={"Host": host}).status_code == 200
-        stale = {"Cookie": "recollect_token=rc_of_another_server"}
+        stale = {"Cookie": "recollect_session=rc_of_another_server"}
         assert client.get("/v1/recipes", headers=stale).status_code == 200
         secret = client.post("/v1/tokens", json={"scope": "admin"}).json()["secret"]
         problem(client.get("/v1/recipes"), 401)
@@ -295,12 +296,12 @@ def test_a_guesser_keeps_nobody_from_signing_in(tmp_path: Path) -> None:
 def test_a_stale_cookie_is_no_guess(server: Served) -> None:
     """It leads to the form each time, which takes it away, and no token from that address is refused for it."""
     _, wrong = server.token("ours")
-    browser = server.client("", Cookie=f"recollect_token={wrong[:-1]}")
+    browser = server.client("", Cookie=f"recollect_session={wrong[:-1]}")
     for _ in range(20):
         assert browser.get("/memories").headers["location"] == "/login?next=%2Fmemories"
     form = browser.get("/login")
     assert form.status_code == 200
-    assert 'recollect_token=""' in form.headers["set-cookie"]
+    assert 'recollect_session=""' in form.headers["set-cookie"]
     assert "Max-Age=0" in form.headers["set-cookie"]
     problem(server.client(wrong[:-1]).get("/v1/recipes"), 401)
 

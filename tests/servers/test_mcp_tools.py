@@ -257,7 +257,7 @@ async def test_memories_are_listed_page_by_page(agent: str, work: AsyncSpace) ->
     assert "call memory_list again with after=b" in text_of(first)
     assert f"id a; fact, {first.structured_content['memories'][0]['when']}" in text_of(first)
     assert [memory["id"] for memory in newest["memories"]] == ["c", "b"]
-    assert rest == {"memories": [json_ready(await work.get("c"))], "cursor": None}
+    assert rest == {"memories": [json_ready(await work.get("c"))], "cursor": None, "truncated": ""}
     assert [memory["id"] for memory in tagged["memories"]] == ["a", "c"]
 
 

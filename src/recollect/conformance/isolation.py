@@ -16,7 +16,7 @@ YEAR = timedelta(days=365)
 IDS = ["a", "b"]
 EMBEDDED = [(memory("a", "umbrella a"), unit(-1)), (memory("c"), unit(-1))]
 OUTBOX = {"feed", "waiting", "delivered", "lag", "lease", "release"}
-KEYRING = {"add_token", "token", "tokens", "revoke_token", "any_token"}
+KEYRING = {"add_token", "token", "tokens", "revoke_token", "any_token", "add_session", "session", "end_session"}
 OPENING = {"open", "migrate", "close", "bulk", "remarks"}
 WITHOUT_SPACE = {"spaces", "check", "generation", "set_generation", *OPENING, *OUTBOX, *KEYRING}
 """What concerns the whole store."""

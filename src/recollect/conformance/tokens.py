@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from recollect.conformance.samples import HERE, NOW, record
-from recollect.ports import Store
+from recollect.ports import SESSIONS, Store
 from recollect.types import Token
 
 DAY = timedelta(days=1)
@@ -68,3 +68,40 @@ async def spec_a_token_does_not_make_a_space(store: Store) -> None:
     assert list(await store.spaces()) == []
     await store.add(HERE, [record("a")])
     assert await store.token("first") == (FIRST, DIGEST)
+
+
+async def spec_a_session_leads_to_its_token(store: Store) -> None:
+    """With the time at which it ends, until it is ended."""
+    await store.add_token(FIRST, DIGEST)
+    await store.add_session(DIGEST, "first", now=NOW, expires=NOW + DAY)
+    await store.add_session(DIGEST[::-1], "first", now=NOW, expires=NOW + 2 * DAY)
+    assert await store.session(DIGEST) == (FIRST, NOW + DAY)
+    assert await store.session(DIGEST[::-1]) == (FIRST, NOW + 2 * DAY)
+    assert await store.session(bytes(32)) is None
+    assert await store.end_session(DIGEST)
+    assert not await store.end_session(DIGEST)
+    assert await store.session(DIGEST) is None
+    assert await store.session(DIGEST[::-1]) == (FIRST, NOW + 2 * DAY)
+
+
+async def spec_a_revoked_token_has_no_session(store: Store) -> None:
+    """Revoking it ends those that were begun with it, and no other."""
+    for number, token in enumerate((FIRST, SECOND)):
+        await store.add_token(token, DIGEST)
+        await store.add_session(bytes([number]), token.id, now=NOW, expires=NOW + DAY)
+    await store.revoke_token("first", NOW)
+    assert await store.session(b"\0") is None
+    assert await store.session(b"\1") == (SECOND, NOW + DAY)
+
+
+async def spec_sessions_do_not_pile_up(store: Store) -> None:
+    """Those that are over go when another begins, and so do the oldest of a token that has very many."""
+    for token in (FIRST, SECOND):
+        await store.add_token(token, DIGEST)
+    await store.add_session(b"over", "second", now=NOW, expires=NOW + DAY)
+    for number in range(SESSIONS + 1):
+        now = NOW + DAY + timedelta(seconds=number)
+        await store.add_session(number.to_bytes(2, "big"), "first", now=now, expires=now + DAY)
+    assert await store.session(b"over") is None
+    kept = [await store.session(number.to_bytes(2, "big")) is not None for number in range(SESSIONS + 1)]
+    assert kept == [False] + SESSIONS * [True]

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +25,7 @@ from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Looking, Sharing
+from recollect.engine.sizes import nearest_fitting, read_all, read_page
 from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, usage_since
@@ -239,14 +241,15 @@ class Engine:
         found = await self.store.history(space, check_name("id", id), limit=HISTORY_MOST)
         if not found:
             raise _missing(space, id)
-        return [*found]
+        return nearest_fitting(found, id)
 
     async def list(self, space: str, options: ListOptions, *, limit: int, after: str | None) -> Page:
         check_settings("list", options, ListOptions.__annotations__)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
         after = None if after is None else check_name("after", after)
         newest_first = check_flag("newest_first", options.get("newest_first", False))
-        return await self.store.list(space, parse_filter(options), limit=limit, after=after, newest_first=newest_first)
+        listed = partial(self.store.list, space, parse_filter(options), newest_first=newest_first)
+        return await read_page(lambda most, start: listed(limit=most, after=start), limit, after)
 
     async def update(self, space: str, id: str, changes: Mapping[str, Any]) -> Memory:
         checked = check_changes(changes, datetime.now(UTC))
@@ -304,7 +307,7 @@ class Engine:
         await self.get(space, id)
         where = Filter(namespaces=namespaces, include_superseded=True, now=datetime.now(UTC))
         reached = await self.store.walk(space, [id], where, depth=depth, limit=limit)
-        rows = await self.store.get(space, [r.id for r in reached])
+        rows = await read_all([r.id for r in reached], partial(self.store.get, space))
         return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]
 
     async def stats(self, space: str) -> SpaceStats:

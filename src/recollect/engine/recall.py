@@ -16,10 +16,12 @@ from recollect.engine.guards import in_words
 from recollect.engine.lanes import Answered, longest_deadline, run_lanes
 from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
+from recollect.engine.sizes import by_distance, fitting, full, read_windows
 from recollect.engine.visibility import EverySpace, by_space
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import Patience, let_go, start, time_left, within
+from recollect.limits import ANSWER_BYTES
 from recollect.ports import Beside
 from recollect.ranking.diversity import mmr, near_copies
 from recollect.ranking.fusion import fuse, keep_exact
@@ -64,6 +66,7 @@ class Found:
     lanes: Set[str]
     lost: str = ""
     expected: Expectation | None = None
+    truncated: str = ""
 
 
 class Finding:
@@ -159,17 +162,18 @@ class Recaller:
             query=query.text,
             recipe=query.recipe.name,
             expected=found.expected,
+            truncated=found.truncated,
         )
 
     async def _find(self, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
         candidates = await self._weigh(query, question, self._fuse(query, rankings), rankings)
         fused = good_enough(candidates, query.recipe.min_score)
         chosen = await self._choose(query, question, fused, rankings)
-        hits = await self._hits(query, question, chosen.answer)
+        hits, truncated = await self._hits(query, question, chosen.answer)
         if query.expect is None:
-            return Found(hits, rankings.keys(), chosen.lost)
+            return Found(hits, rankings.keys(), chosen.lost, truncated=truncated)
         expected = await explain_absence(self._rows, question, query, candidates, chosen.copies, hits)
-        return Found(hits, rankings.keys(), chosen.lost, expected)
+        return Found(hits, rankings.keys(), chosen.lost, expected, truncated)
 
     def _fuse(self, query: Query, rankings: Mapping[str, Ranking]) -> list[Fused]:
         return fuse(query.recipe.fusion, [(lane, rankings.get(lane.name)) for lane in query.recipe.lanes])
@@ -243,24 +247,39 @@ class Recaller:
             ]
         return mmr(relevance, lambda a, b: cosine(own[a], own[b]), balance=how.balance, count=query.limit), lost
 
-    async def _hits(self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]) -> tuple[Hit, ...]:
+    async def _hits(
+        self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]
+    ) -> tuple[tuple[Hit, ...], str]:
+        """As many hits as an answer can hold, the neighbours that fit beside them, and what was left out, in words."""
         terms = frozenset(term.term for term in question.words.terms)
         language = question.words.language
         hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
+        count, room = fitting((hit.memory for hit in hits), ANSWER_BYTES)
+        if count < len(hits):
+            return tuple(hits[:count]), f"{full()}: the last {len(hits) - count} hits and all neighbours are left out"
         if not query.window or not hits:
-            return tuple(hits)
-        spaces = {hit.memory.space: [h.memory.id for h in hits if h.memory.space == hit.memory.space] for hit in hits}
-        around = {space: await self._around(space, ids, query.window, question) for space, ids in spaces.items()}
-        return tuple(_with_window(hit, *around[hit.memory.space]) for hit in hits)
+            return tuple(hits), ""
+        spaces = {hit.memory.space: [h for h in hits if h.memory.space == hit.memory.space] for hit in hits}
+        windows: dict[tuple[str, str], Hit] = {}
+        left: int | None = room
+        for space, here in spaces.items():
+            if left is not None:
+                found, left = await self._with_windows(space, here, query.window, question, left)
+                windows |= {(space, hit.memory.id): hit for hit in found}
+        truncated = f"{full()}: the farthest neighbours are left out" if left is None else ""
+        return tuple(windows.get((hit.memory.space, hit.memory.id), hit) for hit in hits), truncated
 
-    async def _around(
-        self, space: str, ids: Sequence[str], reach: int, question: Question
-    ) -> tuple[Mapping[str, Beside], Mapping[str, Memory]]:
-        """What stands beside these memories of one space, and of that the rows that may be seen."""
+    async def _with_windows(
+        self, space: str, hits: Sequence[Hit], reach: int, question: Question, room: int
+    ) -> tuple[list[Hit], int | None]:
+        """Hits of one space with those beside them that may be seen and fit; the room that is left, if all did."""
+        ids = [hit.memory.id for hit in hits]
         beside = await self._rows.beside(space, ids, reach)
         wanted = [id for b in beside.values() for id in (*b.before, *b.after)]
         seen = await self._rows.visible(space, wanted, company(question.where_in(space)))
-        return beside, await self._rows.get(space, list(seen))
+        pairs = [pair for pair in by_distance(beside, ids) if pair[1] in seen]
+        rows, left = await read_windows(pairs, partial(self._rows.get, space), room)
+        return [_with_window(hit, beside, rows) for hit in hits], left
 
 
 def rankings_of(answered: Sequence[Answered]) -> dict[str, Ranking]:
@@ -297,14 +316,15 @@ def took(question: Question) -> float:
     return (time.monotonic() - question.started) * 1000
 
 
-def _with_window(hit: Hit, beside: Mapping[str, Beside], rows: Mapping[str, Memory]) -> Hit:
-    if hit.memory.id not in beside:
+def _with_window(hit: Hit, beside: Mapping[str, Beside], rows: Mapping[tuple[str, str], Memory]) -> Hit:
+    id = hit.memory.id
+    if id not in beside:
         return hit
-    before, after = beside[hit.memory.id]
+    before, after = beside[id]
     return replace(
         hit,
-        before=tuple(rows[id] for id in reversed(before) if id in rows),
-        after=tuple(rows[id] for id in after if id in rows),
+        before=tuple(rows[id, other] for other in reversed(before) if (id, other) in rows),
+        after=tuple(rows[id, other] for other in after if (id, other) in rows),
     )
 
 

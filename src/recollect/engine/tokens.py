@@ -9,7 +9,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
@@ -24,6 +24,9 @@ ID_BYTES: Final = 8
 SECRET_BYTES: Final = 24
 ID: Final = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}")
 SECRET: Final = re.compile(rf"rc_({ID.pattern})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
+SESSION_BYTES: Final = 32
+SESSION_LENGTH: Final = timedelta(days=7)
+"""How long one stays signed in to the dashboard, and no longer than the token lasts."""
 NO_DIGEST: Final = bytes(sha256().digest_size)
 """What is compared where there is no token, so that this takes as long as where there is one."""
 
@@ -72,11 +75,25 @@ class Tokens:
         right = form is not None and hmac.compare_digest(_digest(secret), digest)
         if token is None or not right:
             raise NotAllowed("this is not a token of this store: check it, or ask for another", known=False)
-        if token.revoked_at is not None:
-            raise NotAllowed("this token was revoked: ask for another", known=False)
-        if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
-            raise NotAllowed(f"this token expired at {token.expires_at.isoformat()}: ask for another", known=False)
-        return token
+        return _in_force(token)
+
+    async def sign_in(self, token: Token) -> str:
+        """Begin a session by a token that was checked; what a browser shows from now on in place of its secret."""
+        session, now = secrets.token_urlsafe(SESSION_BYTES), datetime.now(UTC)
+        expires = min(token.expires_at or now + SESSION_LENGTH, now + SESSION_LENGTH)
+        await self._keyring.add_session(_digest(session), token.id, now=now, expires=expires)
+        return session
+
+    async def signed_in(self, session: str) -> Token:
+        """The token that a session was begun with. Raises NotAllowed where the session or its token is over."""
+        token, expires = await self._keyring.session(_digest(session)) or (None, None)
+        if token is None or expires is None or expires <= datetime.now(UTC):
+            raise NotAllowed("you are signed out: sign in again", known=False)
+        return _in_force(token)
+
+    async def sign_out(self, session: str) -> None:
+        """End a session: what the browser holds opens nothing any more."""
+        await self._keyring.end_session(_digest(session))
 
     async def list(self, space: str | None = None) -> builtins.list[Token]:
         """All tokens, or those pinned to a space, oldest first; expired and revoked ones too."""
@@ -94,6 +111,14 @@ class Tokens:
         """
         self._required = self._required or await self._keyring.any_token()
         return self._required
+
+
+def _in_force(token: Token) -> Token:
+    if token.revoked_at is not None:
+        raise NotAllowed("this token was revoked: ask for another", known=False)
+    if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+        raise NotAllowed(f"this token expired at {token.expires_at.isoformat()}: ask for another", known=False)
+    return token
 
 
 def check_expires(value: object, now: datetime) -> datetime | None:

@@ -74,6 +74,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._progressed = False
         super().data_received(piece)
         self._outside_body = len(piece) if self._progressed else self._outside_body + len(piece)
+        if self.transport.is_closing():
+            return
         if self._outside_body > self._limits.head_bytes:
             self._refuse(f"the request line and headers are larger than {self._limits.head_bytes:,} bytes: send less")
         elif self._header_count > self._limits.headers:

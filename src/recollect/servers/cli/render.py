@@ -92,6 +92,8 @@ def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -
     parts += [hit_block(rank, hit, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
     if not answer.hits:
         parts.append(Text("nothing found"))
+    if answer.truncated:
+        parts.append(Text(f"truncated: {answer.truncated}", style=WARNING))
     if answer.expected:
         parts.append(expectation(answer.expected))
     if explain:
@@ -231,7 +233,8 @@ def page(listed: Page) -> RenderableType:
         table.add_row(Text(visible(memory.id), style=QUIET), when, one_line(memory.kind), summary(memory))
     if listed.cursor is None:
         return table
-    return Group(table, Text(f"more: --after {visible(listed.cursor)}", style=QUIET))
+    cut = [Text(f"truncated: {listed.truncated}", style=WARNING)] if listed.truncated else []
+    return Group(table, *cut, Text(f"more: --after {visible(listed.cursor)}", style=QUIET))
 
 
 def history(versions: Sequence[Memory]) -> RenderableType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,8 @@ HEADERS = {
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "recollect_theme"
-TOKEN_COOKIE = "recollect_token"  # noqa: S105 - the cookie's name
+SESSION_COOKIE = "recollect_session"
+FORWARDED_HTTPS = re.compile(r'(?:^|;)\s*proto="?https"?\s*(?:;|$)', re.IGNORECASE)
 FORM = "application/x-www-form-urlencoded"
 FIELDS = 1000
 """How many fields a form may have."""
@@ -112,9 +114,8 @@ class Visit:
         return chosen if chosen in THEMES else THEMES[0]
 
     def keep(self, response: Response, cookie: str, value: str, seconds: int | None = None) -> None:
-        """Set a cookie that neither scripts nor other sites can use."""
-        secure = self.request.url.scheme == "https"
-        response.set_cookie(cookie, value, seconds, httponly=True, samesite="strict", secure=secure)
+        """Set a cookie that neither scripts nor other sites can use, and that over https goes nowhere else."""
+        response.set_cookie(cookie, value, seconds, httponly=True, samesite="strict", secure=by_https(self.request))
 
 
 def environment() -> Environment:
@@ -130,6 +131,20 @@ def environment() -> Environment:
     made.globals |= {name: getattr(wording, name) for name in ("count", "share", "link")}
     made.globals |= {"bar": charts.bar, "why": why, "THEMES": THEMES, "VERBS": VERBS}
     return made
+
+
+def by_https(request: Request) -> bool:
+    """Whether the browser asked by https, as this server sees it, or a proxy in front says, or the browser's own Origin
+    header. Anybody can claim it, and thereby only make a cookie of their own stricter; nothing else is believed.
+    """
+    headers = request.headers
+    forwarded = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return (
+        request.url.scheme == "https"
+        or forwarded == "https"
+        or FORWARDED_HTTPS.search(headers.get("forwarded", "").partition(",")[0]) is not None
+        or headers.get("origin", "").startswith("https://")
+    )
 
 
 def go(path: str) -> RedirectResponse:

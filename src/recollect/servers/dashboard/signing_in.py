@@ -1,4 +1,4 @@
-"""Signing in and out: a token in a cookie, for people who cannot send a header. And how the pages are to look."""
+"""Signing in and out: a session in a cookie, for people who cannot send a header. And how the pages are to look."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, NotAllowed
-from recollect.servers.dashboard.shell import THEME_COOKIE, THEMES, TOKEN_COOKIE, Visit, go, local
-from recollect.servers.problems import problem_of
+from recollect.servers.dashboard.shell import SESSION_COOKIE, THEME_COOKIE, THEMES, Visit, go, local
+from recollect.servers.problems import Problem, problem_of
 from recollect.types import Token
 
 YEAR = 365 * 24 * 3600
@@ -18,32 +18,42 @@ async def show(visit: Visit) -> Response:
     """The form; nobody needs to be signed in to see it. A cookie that opens nothing any more goes."""
     needed = await visit.client.tokens.required()
     response = visit.page("login.html", next=local(visit.asked("next")), needed=needed, error="")
-    if TOKEN_COOKIE in visit.request.cookies and getattr(visit.request.state, "caller", None) is None:
-        visit.keep(response, TOKEN_COOKIE, "", seconds=0)
+    if SESSION_COOKIE in visit.request.cookies and getattr(visit.request.state, "caller", None) is None:
+        visit.keep(response, SESSION_COOKIE, "", seconds=0)
     return response
 
 
 async def sign_in(visit: Visit) -> Response:
-    """A right token goes into a cookie; a wrong one is answered with 401, and one too many with 429."""
+    """A right token begins a session, which is all that the cookie holds; a wrong one is answered with 401, and one too
+    many with 429.
+    """
     form = await visit.form()
     next = local(form.get("next", ["/"])[0])
-    secret = form.get("token", [""])[0].strip()
     try:
-        token = await visit.client.tokens.check(secret)
+        token = await visit.client.tokens.check(form.get("token", [""])[0].strip())
     except NotAllowed as error:
-        problem = getattr(visit.request.state, "spent", None) or problem_of(error)
-        again = visit.page("login.html", problem.status, next=next, needed=True, error=problem.detail)
-        again.headers.update(problem.headers)
-        return again
+        return refused(visit, next, getattr(visit.request.state, "spent", None) or problem_of(error))
+    used = getattr(visit.request.state, "used", None)
+    if used and (refusal := used(token)):
+        return refused(visit, next, refusal)
     response = go(next)
-    visit.keep(response, TOKEN_COOKIE, secret, seconds_left(token))
+    visit.keep(response, SESSION_COOKIE, await visit.client.tokens.sign_in(token), seconds_left(token))
     return response
 
 
+def refused(visit: Visit, next: str, problem: Problem) -> Response:
+    """The form again, with what was wrong."""
+    again = visit.page("login.html", problem.status, next=next, needed=True, error=problem.detail)
+    again.headers.update(problem.headers)
+    return again
+
+
 async def sign_out(visit: Visit) -> Response:
-    """The cookie is gone; the token itself stays good."""
+    """The session ends, for whoever has its cookie; the token itself stays good."""
+    if session := visit.request.cookies.get(SESSION_COOKIE):
+        await visit.client.tokens.sign_out(session)
     response = go("/login")
-    visit.keep(response, TOKEN_COOKIE, "", seconds=0)
+    visit.keep(response, SESSION_COOKIE, "", seconds=0)
     return response
 
 

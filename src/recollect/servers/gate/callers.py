@@ -12,6 +12,7 @@ from recollect.servers.gate.call import Call
 from recollect.servers.gate.origins import check_host, is_loopback
 from recollect.servers.gate.rates import Rates
 from recollect.servers.problems import Problem, problem
+from recollect.types import Token
 
 GUESSES_PER_MINUTE = 60
 """Wrong tokens that an address may show; ten of them at once."""
@@ -42,16 +43,21 @@ class Callers:
         if shown is None or (shown.by_cookie and not await self._tokens.required()):  # of another server, perhaps
             return await self._neighbour(call)
         try:
-            token = await self._tokens.check(shown.secret)
+            token = await (self._tokens.signed_in if shown.by_cookie else self._tokens.check)(shown.secret)
         except NotAllowed:
             if not shown.by_cookie:
                 if refusal := self.spent(call):
                     raise Refused(refusal) from None
                 self.guessed(call)
             raise
-        if wait := self._rates.take(token.id):
-            raise Refused(too_often("this token was used too often", wait), token.id)
+        if refusal := self.used(token):
+            raise Refused(refusal, token.id)
         return Watched(token)
+
+    def used(self, token: Token) -> Problem | None:
+        """Count one use of a token; what is said if that was one too many."""
+        wait = self._rates.take(token.id)
+        return too_often("this token was used too often", wait) if wait else None
 
     def spent(self, call: Call) -> Problem | None:
         """What is said to one more wrong token from an address that has shown too many; None if it has not."""

@@ -1,4 +1,4 @@
-"""Who calls: the secret that a request carries, in its header or, from a browser, in the dashboard's cookie."""
+"""Who calls: the token in a request's header or, from a browser, the session in the dashboard's cookie."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
-COOKIE = "recollect_token"
+COOKIE = "recollect_session"
 
 
 class Credentials(NamedTuple):
-    """A secret, and whether a browser sent it by itself."""
+    """A token's secret; or, where a browser sent it by itself, what its session is known by."""
 
     secret: str
     by_cookie: bool = False

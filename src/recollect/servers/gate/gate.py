@@ -61,7 +61,8 @@ class Gate:
     """The ASGI application in front of all others. `pages` are the paths that people look at, with their methods: who
     is not known there is sent to sign in.
 
-    Where one signs in, `state["spent"]` is what a wrong token is answered with, if the address has shown too many.
+    Where one signs in, `state["spent"]` is what a wrong token is answered with, if the address has shown too many, and
+    `state["used"]` counts the use of a right one.
     """
 
     def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, pages: Mapping[str, Collection[str]]) -> None:
@@ -115,7 +116,7 @@ class Gate:
             return None
         if call.path not in ENTRANCE:
             return await self._callers.identify(call)
-        call.state["spent"] = self._callers.spent(call)
+        call.state.update(spent=self._callers.spent(call), used=self._callers.used)
         try:
             return await self._callers.identify(call)
         except (NotAllowed, Refused):

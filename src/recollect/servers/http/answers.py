@@ -56,10 +56,13 @@ class Ingested(Answer):
 
 
 class Page(Answer):
-    """Some memories in id order; `cursor` continues after them, null: that was all."""
+    """Some memories in id order; `cursor` continues after them, null: that was all. `truncated` says why there are
+    fewer than were asked for, where more would be too large.
+    """
 
     memories: list[Memory]
     cursor: str | None
+    truncated: str
 
 
 class Contribution(Answer):
@@ -106,7 +109,9 @@ class Expectation(Answer):
 
 
 class Recall(Answer):
-    """Hits best first, and how the answer came about; `took` is in milliseconds."""
+    """Hits best first, and how the answer came about; `took` is in milliseconds. `truncated` says what was left out
+    because the answer would be too large; it is empty where nothing was.
+    """
 
     hits: list[Hit]
     degraded: bool
@@ -115,6 +120,7 @@ class Recall(Answer):
     query: str
     recipe: str
     expected: Expectation | None
+    truncated: str
 
 
 class Neighbor(Answer):

@@ -37,6 +37,9 @@ def recalled(recall: Recall, space: str) -> Answer:
     if recall.degraded:
         document["degraded_because"] = missing
         lines.insert(0, f"Degraded: a part of the search did not answer ({'; '.join(missing)}); the others did.")
+    if recall.truncated:
+        document["truncated"] = recall.truncated
+        lines.append(f"Truncated: {recall.truncated}.")
     return Answer(document, "\n".join(lines))
 
 
@@ -97,7 +100,9 @@ def listed(page: Page) -> Answer:
     ]
     if page.cursor is not None:
         lines.append(f"There are more: call memory_list again with after={page.cursor}.")
-    document = {"memories": [_short(memory) for memory in page.memories], "cursor": page.cursor}
+    document: dict[str, Any] = {"memories": [_short(memory) for memory in page.memories], "cursor": page.cursor}
+    if page.truncated:
+        document["truncated"] = page.truncated
     return Answer(document, "\n".join(lines) or "No memory matches.")
 
 

@@ -402,6 +402,15 @@ class PostgresStore:
     async def revoke_token(self, id: str, now: datetime) -> bool:
         return await self._connections.write(lambda db: tokens.revoke(db, id, now))
 
+    async def add_session(self, digest: bytes, token: str, *, now: datetime, expires: datetime) -> None:
+        await self._connections.write(lambda db: tokens.add_session(db, digest, token, now, expires))
+
+    async def session(self, digest: bytes) -> tuple[Token, datetime] | None:
+        return await self._connections.read(lambda db: tokens.session(db, digest))
+
+    async def end_session(self, digest: bytes) -> bool:
+        return await self._connections.write(lambda db: tokens.end_session(db, digest))
+
     async def any_token(self) -> bool:
         return await self._connections.read(tokens.any_there)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from recollect.ports import SESSIONS
 from recollect.stores.contents import utc
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database
@@ -39,7 +40,26 @@ async def everyone(db: Database) -> list[Token]:
 
 
 async def revoke(db: Database, id: str, now: datetime) -> bool:
-    return (await db.execute(Q["revoke_token"], {"id": id, "now": utc(now)})).rowcount > 0
+    revoked = (await db.execute(Q["revoke_token"], {"id": id, "now": utc(now)})).rowcount > 0
+    await db.execute(Q["end_sessions_of"], {"id": id})
+    return revoked
+
+
+async def add_session(db: Database, digest: bytes, token: str, now: datetime, expires: datetime) -> None:
+    await db.execute(Q["end_expired_sessions"], {"now": utc(now)})
+    await db.execute(Q["end_oldest_sessions"], {"token": token, "kept": SESSIONS - 1})
+    columns = {"digest": digest, "token": token, "now": utc(now), "expires": utc(expires)}
+    await db.execute(Q["add_session"], columns)
+
+
+async def session(db: Database, digest: bytes) -> tuple[Token, datetime] | None:
+    for expires, *columns in await rows_of(db, Q["session"], digest=digest):
+        return _token(*columns), utc(expires)
+    return None
+
+
+async def end_session(db: Database, digest: bytes) -> bool:
+    return (await db.execute(Q["end_session"], {"digest": digest})).rowcount > 0
 
 
 async def any_there(db: Database) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from recollect.ports import SESSIONS
 from recollect.stores.contents import json_text
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.rows import micros, moment, optional_micros, optional_moment
@@ -32,6 +33,24 @@ def everyone(db: apsw.Connection) -> list[Token]:
 
 def revoke(db: apsw.Connection, id: str, now: datetime) -> bool:
     db.execute(Q["revoke_token"], (id, micros(now)))
+    revoked = db.changes() > 0
+    db.execute(Q["end_sessions_of"], (id,))
+    return revoked
+
+
+def add_session(db: apsw.Connection, digest: bytes, token: str, now: datetime, expires: datetime) -> None:
+    db.execute(Q["end_expired_sessions"], (micros(now),))
+    db.execute(Q["end_oldest_sessions"], (token, SESSIONS - 1))
+    db.execute(Q["add_session"], (digest, token, micros(now), micros(expires)))
+
+
+def session(db: apsw.Connection, digest: bytes) -> tuple[Token, datetime] | None:
+    found = db.execute(Q["session"], (digest,)).fetchone()
+    return (_token(*found[1:]), moment(found[0])) if found else None
+
+
+def end_session(db: apsw.Connection, digest: bytes) -> bool:
+    db.execute(Q["end_session"], (digest,))
     return db.changes() > 0
 
 

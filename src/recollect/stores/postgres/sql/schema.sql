@@ -194,6 +194,17 @@ CREATE TABLE tokens (
     revoked_at timestamptz
 );
 
+-- Who is signed in to the dashboard: the SHA-256 of what the browser's cookie holds, and the token it stands for. Without
+-- row security, as tokens are.
+CREATE TABLE sessions (
+    digest     bytea PRIMARY KEY,
+    token      text COLLATE "C" NOT NULL REFERENCES tokens (id),
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+
+CREATE INDEX sessions_by_token ON sessions (token, created_at);
+
 -- What requests with an idempotency key were answered with; no status while one is under way. The owner is the open store
 -- that claimed the key: see owners.py.
 CREATE TABLE replies (

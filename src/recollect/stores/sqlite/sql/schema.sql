@@ -202,6 +202,16 @@ CREATE TABLE tokens (
     revoked_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Who is signed in to the dashboard: the SHA-256 of what the browser's cookie holds, and the token it stands for.
+CREATE TABLE sessions (
+    digest     BLOB PRIMARY KEY,
+    token      TEXT NOT NULL REFERENCES tokens (id),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sessions_by_token ON sessions (token, created_at);
+
 -- What requests with an idempotency key were answered with; no status while one is under way. The owner is the open store
 -- that claimed the key: see owners.py.
 CREATE TABLE replies (

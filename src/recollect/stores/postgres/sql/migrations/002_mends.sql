@@ -13,6 +13,17 @@ ALTER TABLE spaces ADD COLUMN scored_at timestamptz DEFAULT now(), ADD COLUMN sc
 
 -- Sign-in sessions.
 
+-- Who is signed in to the dashboard: the SHA-256 of what the browser's cookie holds, and the token it stands for. Without
+-- row security, as tokens are.
+CREATE TABLE sessions (
+    digest     bytea PRIMARY KEY,
+    token      text COLLATE "C" NOT NULL REFERENCES tokens (id),
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+
+CREATE INDEX sessions_by_token ON sessions (token, created_at);
+
 -- Replies: who owns a key that is under way.
 ALTER TABLE replies ADD COLUMN owner bigint;
 

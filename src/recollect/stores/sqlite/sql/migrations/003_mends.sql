@@ -15,6 +15,16 @@ UPDATE spaces SET scored_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER);
 
 -- Sign-in sessions.
 
+-- Who is signed in to the dashboard: the SHA-256 of what the browser's cookie holds, and the token it stands for.
+CREATE TABLE sessions (
+    digest     BLOB PRIMARY KEY,
+    token      TEXT NOT NULL REFERENCES tokens (id),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sessions_by_token ON sessions (token, created_at);
+
 -- Replies: who owns a key that is under way.
 ALTER TABLE replies ADD COLUMN owner TEXT;
 

@@ -1,0 +1,105 @@
+"""How large an answer may be, whichever door it goes out by. What does not fit is not read, and the answer says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from recollect.errors import InvalidRequest
+from recollect.limits import ANSWER_BYTES
+from recollect.ports import Beside
+from recollect.types import Memory, Page
+
+ROWS_AT_ONCE: Final = 64
+"""Rows that are read before it is known how large they are."""
+Read = Callable[[Sequence[str]], Awaitable[Mapping[str, Memory]]]
+
+
+def size_of(memory: Memory) -> int:
+    """The bytes of what a memory says."""
+    said = memory.text + memory.title + memory.source if memory.title or memory.source else memory.text
+    size = len(said) if said.isascii() else len(said.encode())
+    return size + len(json.dumps(memory.metadata)) if memory.metadata else size
+
+
+def fitting(memories: Iterable[Memory], room: int, at_least: int = 1) -> tuple[int, int]:
+    """How many of these fit, counted from the first, and the room that is left."""
+    count = 0
+    for memory in memories:
+        size = size_of(memory)
+        if size > room and count >= at_least:
+            return count, 0
+        count, room = count + 1, max(room - size, 0)
+    return count, room
+
+
+def by_distance(beside: Mapping[str, Beside], hits: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each hit with each of its neighbours, the nearest neighbours of all hits first.
+
+    >>> beside = {"b": Beside(("a",), ("c", "d"))}
+    >>> list(by_distance(beside, ["b"]))
+    [('b', 'a'), ('b', 'c'), ('b', 'd')]
+    """
+    sides = [(hit, side) for hit in hits if hit in beside for side in beside[hit]]
+    for distance in range(max((len(side) for _, side in sides), default=0)):
+        yield from ((hit, side[distance]) for hit, side in sides if distance < len(side))
+
+
+async def read_windows(
+    pairs: Sequence[tuple[str, str]], read: Read, room: int
+) -> tuple[dict[tuple[str, str], Memory], int | None]:
+    """The neighbours of hits that fit, in this order, and the room that is left: None where some did not fit."""
+    rows: dict[str, Memory] = {}
+    kept: dict[tuple[str, str], Memory] = {}
+    for start in range(0, len(pairs), ROWS_AT_ONCE):
+        batch = pairs[start : start + ROWS_AT_ONCE]
+        if unread := list(dict.fromkeys(id for _, id in batch if id not in rows)):
+            rows |= await read(unread)
+        for pair in batch:
+            if pair[1] in rows:
+                room -= size_of(rows[pair[1]])
+                if room < 0:
+                    return kept, None
+                kept[pair] = rows[pair[1]]
+    return kept, room
+
+
+async def read_page(read: Callable[[int, str | None], Awaitable[Page]], limit: int, after: str | None) -> Page:
+    """A page of a list, made of smaller ones. One that is cut short goes on where it was cut."""
+    memories: list[Memory] = []
+    room, cursor = ANSWER_BYTES, after
+    while True:
+        page = await read(min(limit - len(memories), ROWS_AT_ONCE), cursor)
+        count, room = fitting(page.memories, room, at_least=0 if memories else 1)
+        memories += page.memories[:count]
+        if count < len(page.memories):
+            return Page(tuple(memories), memories[-1].id, truncated=f"{full()}: go on after the cursor")
+        cursor = page.cursor
+        if cursor is None or len(memories) == limit:
+            return Page(tuple(memories), cursor)
+
+
+async def read_all(ids: Sequence[str], read: Read) -> dict[str, Memory]:
+    """These memories, if one answer can hold them. Raises InvalidRequest."""
+    rows: dict[str, Memory] = {}
+    room = ANSWER_BYTES
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        found = await read(ids[start : start + ROWS_AT_ONCE])
+        room -= sum(map(size_of, found.values()))
+        rows |= found
+        if room < 0 and len(rows) > 1:
+            raise InvalidRequest(f"{full()}: ask for fewer by a smaller limit")
+    return rows
+
+
+def nearest_fitting(versions: Sequence[Memory], id: str) -> list[Memory]:
+    """Of a memory's versions those that fit, the nearest to it first; in the order in which they came."""
+    own = next((place for place, version in enumerate(versions) if version.id == id), 0)
+    nearest = sorted(range(len(versions)), key=lambda place: (abs(place - own), place))
+    count, _ = fitting((versions[place] for place in nearest), ANSWER_BYTES)
+    return [versions[place] for place in sorted(nearest[:count])]
+
+
+def full() -> str:
+    return f"an answer holds at most {ANSWER_BYTES:,} bytes of text"
