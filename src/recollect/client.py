@@ -166,7 +166,7 @@ class AsyncRecollect:
         """Whether each engine answers now, in a second or two at most: the store, external indexes, the embedder."""
         return await answering(self._engine)
 
-    def keep_scores(self) -> None:
+    async def keep_scores(self) -> None:
         """Bring the qualities of every space up to date each hour, in the background, until this is closed."""
         self._engine.scoring.keep_up()
 

@@ -141,6 +141,10 @@ class Recollect:
         """Whether each engine answers now, in a second or two at most: the store, external indexes, the embedder."""
         return self._portal.run(self._async.ready())
 
+    def keep_scores(self) -> None:
+        """Bring the qualities of every space up to date each hour, in the background, until this is closed."""
+        self._portal.run(self._async.keep_scores())
+
     def on_recall(self, listener: RecallListener) -> None:
         """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.
         It is called in the client's own thread before the answer goes out, so it must be quick, and must not raise.

@@ -75,6 +75,7 @@ async def fill(store: Store) -> None:
     await store.link("here", [Edge("a", "another", "because", 0.1), Edge("waits", "a"), Edge("a", "waits", "so")])
     await store.link_nearest("here", {"b": [Edge("b", "a", "similar", 0.7), Edge("b", "again", "similar", 1 / 3)]})
     await store.mark_hits("here", {"a": 3}, now=NOW)
+    await store.mark_used("here", ["a", "b"], now=NOW)
     await store.supersede("here", "waits", "fails", now=NOW)
     await store.add("日本", [record(f"{n}", space="日本", tags=(f"t{n}", "t")) for n in range(5)])
     await store.grant("here", "notes", "日本", "write")
@@ -203,9 +204,10 @@ async def differing(source: MakeStore, target: MakeStore, change: Callable[[Stor
         lambda store: store.link("here", [Edge("a", "again")]),
         lambda store: store.link_nearest("here", {"a": []}),
         lambda store: store.mark_hits("here", {"a": 1}, now=NOW),
+        lambda store: store.mark_used("here", ["a"], now=NOW),
         lambda store: store.put_vectors("here", [(Memory("a", "here", "memory a"), unit(1, 1))]),
     ],
-    ids=["field", "link gone", "link made", "mark", "hits", "vector"],
+    ids=["field", "link gone", "link made", "mark", "hits", "uses", "vector"],
 )
 async def test_what_differs_is_named_and_left_alone(files: tuple[MakeStore, MakeStore], change: Any) -> None:
     """A field, a link, a mark, a count or a vector of one memory: that one is named, and stays as it is."""

@@ -165,9 +165,9 @@ async def counted(there: AsyncSpace) -> tuple[int, int, int]:
     return stats.memories, stats.edges, stats.superseded
 
 
-async def used(there: AsyncSpace) -> tuple[int, set[int]]:
-    usage = await there.usage()
-    return usage.total.recalls, {bucket.usage.recalls for bucket in usage.buckets}
+async def usage(there: AsyncSpace) -> tuple[int, set[int]]:
+    counted = await there.usage()
+    return counted.total.recalls, {bucket.usage.recalls for bucket in counted.buckets}
 
 
 CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
@@ -182,7 +182,8 @@ CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
     "unlink": (unlinked, [0, 0]),
     "neighbors": (lambda there: refused(there.neighbors("a", depth=3)), "refused"),
     "stats": (counted, (1, 0, 0)),
-    "usage": (used, (1, {1})),
+    "usage": (usage, (1, {1})),
+    "used": (lambda there: there.used("a", "b", "c"), 0),
     "score": (lambda there: there.score(), Rated(1, 1)),
     "export": (exported, ["own"]),
     "settle": (lambda there: there.settle(), None),

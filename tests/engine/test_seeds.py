@@ -130,8 +130,11 @@ async def test_pgmemory_neither_favours_nor_punishes_what_has_no_vector_yet(
     await work.remember("zebra zebra", id="waiting")
     for id, vector in {"first": (1.0,), "second": (0.9, 0.4), "third": (0.9, -0.4)}.items():
         await work.remember(f"the {id} horse", id=id, vector=direction(embedder, *vector))
-    answer = await work.recall("zebra", recipe="pgmemory", vector=direction(embedder, 1.0), weights={"keyword": 0.99})
-    assert [hit.memory.id for hit in answer] == ["first", "waiting", "second", "third"]
+    for weight, order in ((0.99, "first waiting second third"), (0.9, "first second third waiting")):
+        answer = await work.recall(
+            "zebra", recipe="pgmemory", vector=direction(embedder, 1.0), weights={"keyword": weight}
+        )
+        assert [hit.memory.id for hit in answer] == order.split()
 
 
 async def test_ties_go_to_the_recipes_first_lane(work: AsyncSpace, embedder: FlakyEmbedder) -> None:

@@ -25,6 +25,7 @@ async def test_a_space_round_trips(client: AsyncRecollect, work: AsyncSpace) -> 
     await work.remember("日本語のメモ", kind="message", occurred_at="2026-01-01T00:00:00.000001+09:00")
     await work.link(old.memory.id, new.id, "corrected by", 0.25)
     await work.recall("Rechnung")
+    await work.used(new.id)
     await work.stats()
     copy = client.space("copy")
     done = await copy.import_lines(await lines_of(work))
@@ -33,6 +34,7 @@ async def test_a_space_round_trips(client: AsyncRecollect, work: AsyncSpace) -> 
     after = [{**json.loads(line), "space": None} for line in await lines_of(copy)]
     assert [line for line in before if "text" in line] == [line for line in after if "text" in line]
     assert all(line in after for line in before)
+    assert (await copy.get(new.id)).used == 1
 
 
 async def test_a_broken_line_is_named_and_the_good_ones_are_kept(work: AsyncSpace) -> None:

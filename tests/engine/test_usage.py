@@ -352,7 +352,7 @@ async def test_every_space_is_scored_while_scores_are_kept(url: str, monkeypatch
         for name in ("work", "home"):
             await note(name, datetime.now(UTC) - HOUR)
         monkeypatch.setattr(r._store, "note_scoring", noting)
-        r.keep_scores()
+        await r.keep_scores()
         assert {await noted.get(), await noted.get()} == {"work", "home"}
         qualities = {name: (await r.space(name).get("a")).quality for name in ("work", "home", "new")}
         assert qualities == {"work": 0.5, "home": 0.5, "new": None}

@@ -26,6 +26,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         [
             *wanted.split(),
             "history",
+            "used",
             "serve",
             "mcp",
             "grant",
@@ -115,7 +116,7 @@ def completed(cli: Cli, line: str) -> list[str]:
 def test_completion_of_recipes(cli: Cli) -> None:
     """Tab after `--recipe` offers the recipes, narrowed by what is typed."""
     assert completed(cli, "recollect recall x --recipe ") == list(RECIPES)
-    assert completed(cli, "recollect recall x --recipe po") == ["polyant"]
+    assert completed(cli, "recollect recall x --recipe po") == ["polyant", "polyant_knowledge"]
     assert completed(cli, "recollect eval folder --recipe no") == ["novamem"]
 
 

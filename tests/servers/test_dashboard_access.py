@@ -180,6 +180,17 @@ async def test_nothing_changes_by_following_a_link(reader: Reader, path: str) ->
     assert (await reader.http.get(path)).status_code in (404, 405)
 
 
+async def test_a_reader_cannot_say_what_was_of_use(client: AsyncRecollect, reader: Reader) -> None:
+    """It has no button for that, and a form of its own is refused: that changes something."""
+    await client.space("mine").remember("My secret", id="mine")
+    await signed_in(reader, await client.tokens.create(spaces=["mine"], scope="read", name="me"))
+    for path in ("/?q=secret", "/memory?id=mine"):
+        assert "/memory/used" not in await reader.get(path)
+    for space in ("mine", "theirs"):
+        await reader.send("/memory/used", {"space": space, "id": "mine", "back": "/"}, 403)
+    assert (await client.space("mine").get("mine")).used == 0
+
+
 async def test_another_space_is_refused(client: AsyncRecollect, reader: Reader) -> None:
     """On every view, whether it is there or not; and nothing of it shows on one's own."""
     await client.space("theirs").remember("Their secret", id="secret")

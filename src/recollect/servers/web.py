@@ -130,7 +130,7 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
     async with client:
         await check_reach(client, address.host)
         app = application(client, limits)
-        client.keep_scores()
+        await client.keep_scores()
         gc.freeze()  # modules and schemas stay for good: to look through them again and again would hold requests up
         server = server_of(app, address, limits)
         with address.listen() as opened:
