@@ -9,6 +9,7 @@ import typer
 
 from recollect.servers.cli import (
     agents,
+    backups,
     demo,
     evaluating,
     indexing,
@@ -41,6 +42,8 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         transfer.import_,
         transfer.export,
         transfer.copy,
+        backups.backup,
+        backups.restore,
         upkeep.spaces,
         upkeep.stats,
         upkeep.score,

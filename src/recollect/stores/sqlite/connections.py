@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 import apsw
 
 from recollect.errors import BackendError, BackendUnavailable
-from recollect.stores.sqlite import migrations
+from recollect.stores.sqlite import backups, migrations
 from recollect.stores.sqlite.transactions import writing
 
 T = TypeVar("T")
@@ -113,9 +113,22 @@ class Connections:
         def run() -> T:
             self._check_file()
             with writing(db):
+                backups.break_seal(db)
                 return work(db)
 
         return await asyncio.wrap_future(thread.submit(self.translated, run))
+
+    async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on a file that is not open, on a connection of its own and outside a transaction."""
+
+        def run() -> T:
+            db = self._connect(_WRITER, cache_mib=8)
+            try:
+                return work(db)
+            finally:
+                db.close()
+
+        return await asyncio.to_thread(self.translated, run)
 
     async def check(self) -> None:
         """Raise unless the store can be read, and what is written to it now would be found again."""

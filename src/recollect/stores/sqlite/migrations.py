@@ -15,6 +15,7 @@ import apsw
 
 from recollect.errors import BackendError, SchemaOutdated
 from recollect.stores.named_sql import newest, read, steps_beside
+from recollect.stores.sqlite import backups
 from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
@@ -71,6 +72,8 @@ def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, st
         _refuse_newer(path, version, target)
         for sql in [schema] if version == 0 else [steps[number] for number in range(version + 1, target + 1)]:
             db.execute(sql)
+        if version:
+            backups.break_seal(db)
         db.pragma("user_version", target)
 
 
