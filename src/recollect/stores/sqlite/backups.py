@@ -19,6 +19,7 @@ import apsw
 
 from recollect.errors import BackendError
 from recollect.stores.named_sql import load
+from recollect.stores.sqlite import closing
 from recollect.stores.sqlite.transactions import writing
 
 PAGES: Final = 5_000
@@ -56,7 +57,8 @@ def seal(db: apsw.Connection, file: Path) -> Seal:
         raise BackendError(f"the backup in {file} did not turn out whole ({found}): try again.", backend="sqlite")
     made = Seal(datetime.now(UTC).isoformat(timespec="seconds"), _memories(db), _digest(db))
     with writing(db):
-        db.execute(Q["set_seal"], {"value": json.dumps(asdict(made))})
+        db.execute(Q["set_fact"], {"name": "backup", "value": json.dumps(asdict(made))})
+        closing.mark_closed(db)
     return made
 
 
@@ -64,7 +66,7 @@ def verify(db: apsw.Connection, file: Path) -> list[str]:
     """What to say of a file that is a backup, nothing of one that is not. Raises BackendError unless it holds what was
     sealed.
     """
-    value = db.execute(Q["seal"]).get
+    value = db.execute(Q["fact"], {"name": "backup"}).get
     if value is None:
         return []
     made = Seal(**json.loads(value))
@@ -79,11 +81,6 @@ def verify(db: apsw.Connection, file: Path) -> list[str]:
         f"this file is a backup of {made.made_at}, unchanged since: its {memories:,} memories in {spaces:,} "
         f"space{'' if spaces == 1 else 's'} agree with their checksum"
     ]
-
-
-def break_seal(db: apsw.Connection) -> None:
-    """Part of every change."""
-    db.execute(Q["break_seal"])
 
 
 def _memories(db: apsw.Connection) -> dict[str, int]:

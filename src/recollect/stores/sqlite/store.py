@@ -17,6 +17,7 @@ from recollect.errors import ConfigError
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import (
     backups,
+    closing,
     grants,
     graph,
     migrations,
@@ -124,7 +125,9 @@ class SqliteStore:
         await self._connections.check()
 
     async def remarks(self) -> Sequence[str]:
-        return await self._connections.read(lambda db: backups.verify(db, self.path))
+        return await self._connections.read(
+            lambda db: [*closing.examine(db, self.path), *backups.verify(db, self.path)]
+        )
 
     async def save(self, file: Path) -> dict[str, int]:
         """Write all that is here at this moment to a new file; memories by space."""
