@@ -9,6 +9,7 @@
 Invoice 12345 was paid on 3 May
 """
 
+from recollect.backups import Backup
 from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.engine.copying import Copied, CopiedSpace, CopyProgress
 from recollect.engine.doctor import Check, Diagnosis
@@ -69,6 +70,7 @@ __all__ = [
     "BackendError",
     "BackendTimeout",
     "BackendUnavailable",
+    "Backup",
     "BrokenLine",
     "Bucket",
     "Check",

@@ -8,10 +8,12 @@ import builtins
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from recollect import composition
+from recollect import backups, composition
+from recollect.backups import Backup
 from recollect.engine import copying
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, answering, examine
@@ -127,6 +129,29 @@ class AsyncRecollect:
         """
         there = composition.store(Settings.load(url=source), create=False)
         return await copying.copy(there, composition.store(Settings.load(url=target)), spaces, on_progress)
+
+    async def backup(
+        self, file: str | Path, *, force: bool = False, on_progress: Callable[[CopyProgress], None] = lambda _: None
+    ) -> Backup:
+        """Write all that the store holds at this moment to a new file, which is checked and can be opened as a store.
+        Others may write meanwhile. A file that is there is replaced only with `force`.
+        """
+        return await backups.backup(self._store, file, force=force, on_progress=on_progress)
+
+    @staticmethod
+    async def restore(
+        file: str | Path,
+        url: str | None = None,
+        *,
+        spaces: Sequence[str] | None = None,
+        force: bool = False,
+        on_progress: Callable[[CopyProgress], None] = lambda _: None,
+    ) -> Copied:
+        """Copy a backup, or some of its spaces, into a store, and compare the two. A space that holds other memories is
+        refused, unless `force` says to add to them. A restore that was cut off is run again.
+        """
+        target = composition.store(Settings.load(url=url))
+        return await backups.restore(file, target, spaces, force=force, on_progress=on_progress)
 
     async def close(self) -> None:
         """Finish what is under way and let go of the store."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import unquote
 
-from recollect.errors import ConfigError
+from recollect.engine.copying import OnProgress, copy_open, opened
+from recollect.errors import BackendError, ConfigError
 from recollect.limits import check_characters
-from recollect.ports import ExternalLinks, ExternalVectors, Store
+from recollect.ports import ExternalLinks, ExternalVectors, Freezable, Store
 from recollect.settings import Settings, without_password
 
 MEMORY = ":memory:"
@@ -46,6 +49,37 @@ def _postgres_store(where: str | Path, settings: Settings, *, create: bool) -> S
     if isinstance(where, Path):
         return PostgresStore.embedded(where, settings.postgres, create=create)
     return PostgresStore(where, settings.postgres, create=create)
+
+
+def backup_file(path: Path) -> Store:
+    """The store that a backup is."""
+    from recollect.stores.sqlite.store import SqliteStore
+
+    return SqliteStore(path)
+
+
+async def write_backup(store: Store, file: Path, on_progress: OnProgress) -> Mapping[str, int]:
+    """Write all that an open store holds at this moment to a new file, checked and sealed; memories by space. A file is
+    copied page by page. Of another store everything that `copy` takes is copied, out of one snapshot if it has them.
+    """
+    from recollect.stores.sqlite.store import SqliteStore
+
+    backup = SqliteStore(file)
+    if isinstance(store, SqliteStore):
+        held = await store.save(file)
+    else:
+        async with store.still() if isinstance(store, Freezable) else nullcontext(store) as still, opened(backup):
+            copied = await copy_open(still, backup, list(await still.spaces()), on_progress)
+        if not copied.verified:
+            raise BackendError(
+                f"the backup of {store.location} differs from it: something was written meanwhile; try again.",
+                backend=store.name,
+            )
+        held = {space.space: space.source.memories for space in copied.spaces if space.source.memories}
+    sealed = await backup.seal()
+    if sealed.spaces != held:
+        raise BackendError(f"the backup of {store.location} lacks memories: try again.", backend=store.name)
+    return sealed.spaces
 
 
 def external_vectors(settings: Settings, store: Store) -> ExternalVectors | None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from recollect.types import (
     Access,
@@ -508,3 +508,11 @@ class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Outbox, Account
 
     async def remarks(self) -> Sequence[str]:
         """What whoever looks after this store should know about its indexes."""
+
+
+@runtime_checkable
+class Freezable(Protocol):
+    """A store that can be read as it is at one moment, whatever is written meanwhile."""
+
+    def still(self) -> AbstractAsyncContextManager[Store]:
+        """The store as it is now, to be read. It is open, and is not closed by whoever reads it."""

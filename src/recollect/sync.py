@@ -9,9 +9,11 @@ import builtins
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from recollect.backups import Backup
 from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.engine import tokens
 from recollect.engine.copying import Copied, CopyProgress
@@ -104,6 +106,28 @@ class Recollect:
         already stays as it is, so a copy that was cut off is run again.
         """
         return asyncio.run(AsyncRecollect.copy(source, target, spaces=spaces, on_progress=on_progress))
+
+    def backup(
+        self, file: str | Path, *, force: bool = False, on_progress: Callable[[CopyProgress], None] = lambda _: None
+    ) -> Backup:
+        """Write all that the store holds at this moment to a new file, which is checked and can be opened as a store.
+        Others may write meanwhile. A file that is there is replaced only with `force`.
+        """
+        return self._portal.run(self._async.backup(file, force=force, on_progress=on_progress))
+
+    @staticmethod
+    def restore(
+        file: str | Path,
+        url: str | None = None,
+        *,
+        spaces: Sequence[str] | None = None,
+        force: bool = False,
+        on_progress: Callable[[CopyProgress], None] = lambda _: None,
+    ) -> Copied:
+        """Copy a backup, or some of its spaces, into a store, and compare the two. A space that holds other memories is
+        refused, unless `force` says to add to them. A restore that was cut off is run again.
+        """
+        return asyncio.run(AsyncRecollect.restore(file, url, spaces=spaces, force=force, on_progress=on_progress))
 
     def close(self) -> None:
         """Finish what is under way and let go of the store. A second call does nothing."""

@@ -40,6 +40,8 @@ def test_the_commands_are_those_of_the_design() -> None:
             "import",
             "export",
             "copy",
+            "backup",
+            "restore",
             "eval",
             "recipes",
         ]

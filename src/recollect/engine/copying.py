@@ -101,22 +101,38 @@ async def copy(
     """Copy all spaces, or those that are named, between two stores that are not open, and compare them afterwards.
     Raises EmbeddingMismatch where another model made the target's vectors, before anything is copied.
     """
+    refuse_same(source, target)
+    async with opened(source):
+        names = await chosen(source, spaces)
+        async with opened(target):
+            return await copy_open(source, target, names, on_progress)
+
+
+async def copy_open(
+    source: Store, target: Store, names: Sequence[str], on_progress: OnProgress = lambda _: None
+) -> Copied:
+    """Copy spaces between two stores that are open, and compare them afterwards."""
+    generation = await source.generation()
+    if generation is not None:
+        await target.set_generation(generation)
+    sizes = await _sizes(source, names)
+    new = await _fill(source, target, sizes, on_progress)
+    meter = _Meter("comparing", sizes, on_progress)
+    return Copied(tuple([await _compare(source, target, name, new[name], meter) for name in names]))
+
+
+async def compare(source: Store, target: Store, space: str) -> CopiedSpace:
+    """How a space differs between two stores that are open."""
+    return await _compare(source, target, space, 0, _Meter("comparing", {}, lambda _: None))
+
+
+def refuse_same(source: Store, target: Store) -> None:
     if (source.name, source.location) == (target.name, target.location):
         raise ConfigError(f"{source.location} cannot be copied to itself: name another store to copy to")
-    async with _opened(source):
-        names = await _chosen(source, spaces)
-        async with _opened(target):
-            generation = await source.generation()
-            if generation is not None:
-                await target.set_generation(generation)
-            sizes = await _sizes(source, names)
-            new = await _fill(source, target, sizes, on_progress)
-            meter = _Meter("comparing", sizes, on_progress)
-            return Copied(tuple([await _compare(source, target, name, new[name], meter) for name in names]))
 
 
 @asynccontextmanager
-async def _opened(store: Store) -> AsyncIterator[None]:
+async def opened(store: Store) -> AsyncIterator[None]:
     await store.open()
     try:
         yield
@@ -124,7 +140,7 @@ async def _opened(store: Store) -> AsyncIterator[None]:
         await store.close()
 
 
-async def _chosen(source: Store, wanted: Sequence[str] | None) -> list[str]:
+async def chosen(source: Store, wanted: Sequence[str] | None) -> list[str]:
     here = list(await source.spaces())
     if wanted is None:
         return here

@@ -9,6 +9,7 @@ import typer
 
 from recollect.servers.cli import (
     agents,
+    backups,
     demo,
     evaluating,
     indexing,
@@ -42,6 +43,8 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
         transfer.import_,
         transfer.export,
         transfer.copy,
+        backups.backup,
+        backups.restore,
         upkeep.spaces,
         upkeep.stats,
         upkeep.score,

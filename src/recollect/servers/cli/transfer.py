@@ -97,19 +97,25 @@ def copy(
     from recollect.servers.cli import render
     from recollect.sync import Recollect
 
-    with progress() as bar:
-        task = bar.add_task("copying", total=None)
-
-        def follow(now: CopyProgress) -> None:
-            description = render.one_line(f"{now.stage} {now.space}")
-            bar.update(task, description=description, completed=now.done, total=now.total)
-
+    with following("copying") as follow:
         copied = Recollect.copy(source, target, spaces=space, on_progress=follow)
     show({"spaces": copied.spaces, "verified": copied.verified}, lambda _: render.copied(copied), as_json=as_json)
     if not copied.verified:
         if not as_json:
             console(sys.stderr).print(render.copy_differences(copied), soft_wrap=True)
         raise typer.Exit(1)
+
+
+@contextmanager
+def following(what: str) -> Iterator[Callable[[CopyProgress], None]]:
+    """A bar that shows how far a copy is."""
+    from recollect.servers.cli.render import one_line
+
+    with progress() as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda now: bar.update(
+            task, description=one_line(f"{now.stage} {now.space}"), completed=now.done, total=now.total
+        )
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
@@ -52,6 +53,7 @@ class Connections:
         self._types: Types = ()
         self._path = ""
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._snapshot: str | None = None
 
     async def open(self, *, create: bool) -> None:
         """Open the database, where a store is made if there is none and `create` is set."""
@@ -107,6 +109,16 @@ class Connections:
         async with self._alone() as db:
             await db.execute(Q["session"].format(path=self._path))
             yield db
+
+    @asynccontextmanager
+    async def frozen(self) -> AsyncIterator[Connections]:
+        """The same database as it is now, to be read: what others write meanwhile is not seen."""
+        async with self.autocommit() as db:
+            await db.execute(Q["freeze"])
+            row = await (await db.execute(Q["export_snapshot"])).fetchone()
+            still = copy(self)
+            still._snapshot = row[0] if row else None
+            yield still
 
     async def _read(self, pool: Pool, begin: str, work: Work[T]) -> T:
         db = await pool.acquire(begin)
@@ -188,6 +200,8 @@ class Connections:
             timeout=max(1, round(self.settings.statement_timeout * 1000)),
             space="" if space is None else space,
         )
+        if self._snapshot:
+            return ";\n".join([Q[mode], Q["use_snapshot"].format(snapshot=self._snapshot), local])
         return ";\n".join([Q[mode], local, *([Q["before_snapshot"]] if mode == "read" else [])])
 
     def _alone(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:

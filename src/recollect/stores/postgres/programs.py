@@ -101,14 +101,7 @@ class Programs:
         programs = copy / package.name / install.name / folder.name
         if not programs.exists():
             try:
-                _make_cache()
-                unfinished = Path(mkdtemp(dir=CACHE))
-                libraries = package.with_name(f"{package.name}.libs")
-                for source in (install, *([libraries] if libraries.exists() else [])):
-                    target = unfinished / source.relative_to(package.parent)
-                    shutil.copytree(source, target, ignore=shutil.ignore_patterns("include", "*.a"))
-                _open_to_all(unfinished)
-                unfinished.rename(copy)
+                _copy(install, copy)
             except OSError as error:
                 if not programs.exists():  # another process may have made it meanwhile
                     raise _refused(_closed(folder) or folder) from error
@@ -125,9 +118,21 @@ class Programs:
         return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": ()}
 
 
-def _make_cache() -> None:
+def _copy(install: Path, copy: Path) -> None:
+    """Copy an installation and the libraries of its package. The copy takes its name only once it is whole."""
     CACHE.mkdir(parents=True, exist_ok=True)
     CACHE.chmod(0o755)
+    package = install.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    unfinished = Path(mkdtemp(dir=CACHE))
+    try:
+        for source in (install, *([libraries] if libraries.exists() else [])):
+            target = unfinished / source.relative_to(package.parent)
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("include", "*.a"))
+        _open_to_all(unfinished)
+        unfinished.rename(copy)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _open_to_all(copy: Path) -> None:

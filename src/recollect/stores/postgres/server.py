@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
 from typing import IO, Final
 
+import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
@@ -142,10 +143,15 @@ class EmbeddedServer:
         """
         end = time.monotonic() + SECONDS
         while server := watchdog.running(self._data):
-            if server.stopping or time.monotonic() > end:
+            if server.stopping:
                 break
             if _answer(server) is Ping.OK:
                 return _dsn(server)
+            if time.monotonic() > end:
+                raise BackendUnavailable(
+                    f"The private Postgres in {self.folder} is not ready yet, for it recovers from a crash: try again.",
+                    backend=BACKEND,
+                )
             time.sleep(0.02)
         watchdog.stop(self._data)
         return None
@@ -197,7 +203,10 @@ class _Server:
         server = watchdog.running(data)
         if server is None:
             raise self._failed("it ended at once")
-        letters.tell_apart(_dsn(server))
+        try:
+            letters.tell_apart(_dsn(server))
+        except psycopg.Error as error:
+            raise self._failed(str(error).strip()) from error
         return _dsn(server)
 
     def _make(self, data: Path) -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -134,6 +134,14 @@ class PostgresStore:
             dsn = await self._server.start(create=create)
             self._connections = Connections(dsn, self.settings, self._server.address)
             self._started = True
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[PostgresStore]:
+        """The store as it is now, to be read: what others write meanwhile is not seen."""
+        async with self._connections.frozen() as connections:
+            store = PostgresStore("", self.settings)
+            store._connections = connections
+            yield store
 
     def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:
         return self._vectors.loading(expected)

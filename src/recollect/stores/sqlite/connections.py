@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 import apsw
 
 from recollect.errors import BackendError, BackendUnavailable
-from recollect.stores.sqlite import migrations
+from recollect.stores.sqlite import closing, migrations
 from recollect.stores.sqlite.transactions import writing
 
 T = TypeVar("T")
@@ -113,9 +113,25 @@ class Connections:
         def run() -> T:
             self._check_file()
             with writing(db):
-                return work(db)
+                first = closing.note_change(db)
+                answer = work(db)
+            if first:
+                closing.take_over(db)
+            return answer
 
         return await asyncio.wrap_future(thread.submit(self.translated, run))
+
+    async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on a file that is not open, on a connection of its own and outside a transaction."""
+
+        def run() -> T:
+            db = self._connect(_WRITER, cache_mib=8)
+            try:
+                return work(db)
+            finally:
+                db.close()
+
+        return await asyncio.to_thread(self.translated, run)
 
     async def check(self) -> None:
         """Raise unless the store can be read, and what is written to it now would be found again."""
@@ -148,9 +164,12 @@ class Connections:
             raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
         folder.mkdir(parents=True, exist_ok=True)
         migrations.inspect(self.path)
+        torn = closing.lost_log(self.path)
         db = self._connect(_WRITER, cache_mib=64)
         try:
             migrations.prepare(db, self.path)
+            if torn:
+                closing.note_lost_log(db, self.path)
             self._file = _File.at(self.path.absolute())
         except BaseException:
             db.close()
@@ -174,6 +193,8 @@ class Connections:
         for db in self._idle:
             db.close()
         self._idle.clear()
+        if self._file is not None and self._file.is_there():
+            closing.close(writer)
         writer.close()
 
     def _check_file(self) -> None:

@@ -16,6 +16,7 @@ import apsw
 from recollect.errors import BackendError, SchemaOutdated
 from recollect.stores.named_sql import newest, read, steps_beside
 from recollect.stores.nearest import text_digest
+from recollect.stores.sqlite import closing
 from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
@@ -59,7 +60,11 @@ def prepare(db: apsw.Connection, path: Path) -> None:
             f"{path} is on a file system where processes cannot share memory: put the store on a local disk.",
             backend="sqlite",
         )
+    before = db.pragma("user_version")
     migrate(db, path, read(__name__, "schema.sql"), shipped())
+    if db.pragma("user_version") != before:
+        with writing(db):
+            closing.note_change(db)
 
 
 def migrate(db: apsw.Connection, path: Path, schema: str, steps: Mapping[int, str]) -> None:

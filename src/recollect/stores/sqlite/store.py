@@ -16,6 +16,8 @@ import apsw
 from recollect.errors import ConfigError
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import (
+    backups,
+    closing,
     grants,
     graph,
     migrations,
@@ -128,7 +130,17 @@ class SqliteStore:
         await self._connections.check()
 
     async def remarks(self) -> Sequence[str]:
-        return ()
+        return await self._connections.read(
+            lambda db: [*closing.examine(db, self.path), *backups.verify(db, self.path)]
+        )
+
+    async def save(self, file: Path) -> dict[str, int]:
+        """Write all that is here at this moment to a new file; memories by space."""
+        return await self._connections.read(lambda db: backups.write(db, file))
+
+    async def seal(self) -> backups.Seal:
+        """Check this file, which is not open, and seal it as a backup."""
+        return await self._connections.alone(lambda db: backups.seal(db, self.path))
 
     # Records
 

@@ -14,6 +14,20 @@ SET LOCAL statement_timeout = {timeout};
 SET LOCAL recollect.space = '{space}';
 SET LOCAL jit = off
 
+-- name: freeze
+-- Begin a transaction whose snapshot others may use as long as it lasts, however long nothing happens in it.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL idle_in_transaction_session_timeout = 0;
+LOCK TABLE memories IN ACCESS SHARE MODE
+
+-- name: export_snapshot
+-- The name of that snapshot.
+SELECT pg_export_snapshot()
+
+-- name: use_snapshot
+-- See what another transaction sees. Nothing may have been read before.
+SET TRANSACTION SNAPSHOT '{snapshot}'
+
 -- name: before_snapshot
 -- What a read does before it takes its snapshot: to one from before, a table that was written anew meanwhile for another
 -- column looks empty.
