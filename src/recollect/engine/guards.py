@@ -118,7 +118,7 @@ class Guard:
         return answer
 
     async def _wait_for_room(self, patience: Patience) -> None:
-        getting, left = asyncio.ensure_future(self._room.acquire()), patience.left
+        getting = asyncio.ensure_future(self._room.acquire())
         waiting = Waiting(patience, getting.cancel, outside=not self.in_process)
         try:
             await getting
@@ -127,7 +127,7 @@ class Guard:
                 self._room.release()
             if is_being_cancelled():
                 raise
-            raise self.late(left) from None
+            raise self.late(patience.seconds) from None
         finally:
             waiting.end()
 
@@ -201,7 +201,6 @@ class _Call(Generic[T]):
         outside = not guard.in_process
         self._engines = Patience(min(max(guard.least, patience.seconds), LONGEST) if outside else inf)
         self._callers = patience
-        self._callers_left = patience.left
         self._waits = (
             Waiting(self._engines, self._late, outside=outside),
             Waiting(self._callers, self._leave, outside=outside),
@@ -230,7 +229,7 @@ class _Call(Generic[T]):
         if self._guard.in_process:
             self.task.cancel()
         if not self.answer.done():
-            self.answer.set_exception(self._guard.late(self._callers_left))
+            self.answer.set_exception(self._guard.late(self._callers.seconds))
 
     def _late(self) -> None:
         self._fail(self._guard.late(self._engines.seconds))
