@@ -14,6 +14,7 @@ from math import inf, isinf
 from typing import Any, Generic, TypeVar
 
 from recollect.engine.breaker import FIRST_PAUSE, LONGEST_PAUSE, Breaker, Ticket
+from recollect.engine.presence import Presence
 from recollect.errors import (
     BackendTimeout,
     BackendUnavailable,
@@ -77,8 +78,10 @@ class Guard:
         least: float = DEADLINE,
         longest_pause: float = LONGEST_PAUSE,
         clock: Callable[[], float] = time.monotonic,
+        presence: Presence | None = None,
     ) -> None:
         self.name = name
+        self._presence = presence or Presence(name)
         self.in_process = in_process
         self.least = least
         self._breaker = Breaker(clock, longest_pause)
@@ -136,12 +139,17 @@ class Guard:
 
     def judge(self, ticket: Ticket, error: BaseException | None) -> None:
         """Take note of how a call ended."""
+        was_open = self._breaker.is_open
         if error is None:
             self._breaker.succeeded(ticket)
         elif isinstance(error, NOT_THE_ENGINES_FAULT) or (self.in_process and isinstance(error, BackendTimeout)):
             self._breaker.unknown(ticket)
         else:
             self._breaker.failed(ticket, in_words(error))
+        if self._breaker.is_open and not was_open:
+            self._presence.lost(self.name, self._breaker.why_open())
+        elif was_open and not self._breaker.is_open:
+            self._presence.found(self.name)
 
     def why_skipped(self) -> str:
         """Why the engine is left alone; "" while it is asked."""
@@ -264,6 +272,11 @@ class Guards:
     def __init__(self, make: Callable[..., Guard] = Guard) -> None:
         self._make = make
         self._known: dict[tuple[str, str], Guard] = {}
+        self._presences: dict[str, Presence] = {}
+
+    def presence(self, engine: str) -> Presence:
+        """Whether an engine is there, in what all its callers have found."""
+        return self._presences.setdefault(engine, Presence(engine))
 
     def of(self, leg: str, engine: Engine) -> Guard:
         """The guard of what answers a leg, e.g. of Qdrant for "vector", or of an embedder for "embedder"."""
@@ -275,8 +288,12 @@ class Guards:
 
     def _one(self, leg: str, engine: Engine, longest_pause: float) -> Guard:
         if (leg, engine.name) not in self._known:
-            name = f"{engine.name} ({leg})"
-            self._known[leg, engine.name] = self._make(name, in_process=engine.in_process, longest_pause=longest_pause)
+            self._known[leg, engine.name] = self._make(
+                f"{engine.name} ({leg})",
+                in_process=engine.in_process,
+                longest_pause=longest_pause,
+                presence=self.presence(engine.name),
+            )
         return self._known[leg, engine.name]
 
     async def close(self) -> None:
