@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import httpx
+import psutil
 
 from recollect import Recollect
 from recollect.types import Scope
@@ -96,3 +98,11 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
     assert document["type"].startswith("urn:recollect:")
     assert isinstance(document, dict)
     return document
+
+
+def until_the_model_is_loaded(pid: int) -> None:
+    """Wait for a process to load what runs the packaged model."""
+    end = time.monotonic() + 60
+    while not any("onnxruntime" in found.path for found in psutil.Process(pid).memory_maps()):
+        assert time.monotonic() < end, "the model was never loaded"
+        time.sleep(0.05)
