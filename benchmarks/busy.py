@@ -25,7 +25,7 @@ from time import perf_counter
 RECOLLECT = (sys.executable, "-m", "recollect.servers.cli")
 QUESTIONS = ("when was invoice 17 paid?", "which bill was settled late?", "who signed the contract?", "ERR_CONN_42")
 LIMITS = ((), ("--limit", "100"))
-MEMORIES = 300
+MEMORIES = 120
 
 
 def fill(store: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -162,6 +163,15 @@ class AsyncRecollect:
             if self._own_embedder is not None:
                 await self._own_embedder.close()
             await self._store.close()
+
+    async def warm_up(self) -> None:
+        """Load an embedder that runs inside this process, so that the first question need not wait for it. A failure is
+        left to whoever embeds; the store need not be open.
+        """
+        embedding = self._engine.embedding
+        with suppress(Exception):
+            if embedding.embedder.in_process:
+                await embedding.works("default")
 
     def space(self, name: str) -> AsyncSpace:
         """One tenant's memories: no call on it reads or changes another's."""

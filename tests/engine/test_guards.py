@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -18,7 +19,7 @@ from recollect.errors import (
     InvalidRequest,
     NotFound,
 )
-from recollect.legs.waiting import Stopped, within
+from recollect.legs.waiting import Patience, Stopped, start, within
 from tests.engine.faulty import Clock, Fault, until
 
 
@@ -33,9 +34,10 @@ def fault() -> Fault:
 
 
 @pytest.fixture
-async def guard(clock: Clock, fault: Fault) -> AsyncIterator[Guard]:
+async def guard(clock: Clock, fault: Fault, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Guard]:
     """A guard with room for two calls, which finds a call late after 50 ms."""
-    guard = Guard("the engine", room=2, patience=(0.05, 0.05), clock=clock)
+    monkeypatch.setattr(guards, "LONGEST", 0.05)
+    guard = Guard("the engine", room=2, least=0.05, clock=clock)
     yield guard
     fault.released.set()
     await guard.close()
@@ -181,7 +183,7 @@ async def test_a_slow_engine_holds_no_more_calls_than_there_is_room(guard: Guard
     await until(lambda: fault.under_way > 0)
     assert await other.call(asking(well)) == 7
     late = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(error) for error in late] == [TimeoutError] * 10
+    assert [type(error) for error in late] == [BackendTimeout] * 10
     assert (fault.asked, fault.under_way) == (2, 2)
     fault.released.set()
     await until(lambda: fault.under_way == 0)
@@ -213,10 +215,10 @@ async def test_a_caller_who_leaves_early_takes_the_call_along(guard: Guard, faul
 
 async def test_a_caller_in_a_hurry_does_not_make_an_engine_look_broken(clock: Clock, fault: Fault) -> None:
     """A late caller leaves the call to go on: what answers in time for others is well."""
-    guard = Guard("the engine", patience=(10.0, 30.0), clock=clock)
+    guard = Guard("the engine", least=10.0, clock=clock)
     fault.mode = "stubborn"
     for _ in range(3 * FAILURES):
-        with pytest.raises(TimeoutError):
+        with pytest.raises(BackendTimeout):
             await within(0.001, guard.call(asking(fault)))
     fault.released.set()
     await until(lambda: fault.under_way == 0)
@@ -225,7 +227,7 @@ async def test_a_caller_in_a_hurry_does_not_make_an_engine_look_broken(clock: Cl
 
 async def test_who_allows_more_time_gets_it(fault: Fault) -> None:
     """A call is late when its caller's deadline is over, where that is longer than the guard's own patience."""
-    guard = Guard("the engine", patience=(0.05, 30.0))
+    guard = Guard("the engine", least=0.05)
     fault.mode = "stubborn"
     asked = asyncio.create_task(within(30, guard.call(asking(fault))))
     await asyncio.sleep(0.1)
@@ -237,9 +239,9 @@ async def test_who_allows_more_time_gets_it(fault: Fault) -> None:
 async def test_closing_stops_what_is_under_way(fault: Fault) -> None:
     """Whoever waits is told; the engine is not blamed."""
     known = Guards()
-    guard = known.of("vector", "qdrant")
-    assert guard is known.of("vector", "qdrant")
-    assert guard is not known.of("graph", "qdrant")
+    guard = known.of("vector", Outside())
+    assert guard is known.of("vector", Outside())
+    assert guard is not known.of("graph", Outside())
     fault.mode = "frozen"
     asked = asyncio.create_task(guard.call(asking(fault)))
     await until(lambda: fault.under_way == 1)
@@ -249,32 +251,105 @@ async def test_closing_stops_what_is_under_way(fault: Fault) -> None:
     assert fault.under_way == 0
 
 
-async def test_waiting_ends_on_time_for_work_that_will_not_stop() -> None:
+class Outside:
+    name = "qdrant"
+    in_process = False
+
+
+async def test_waiting_ends_on_time_for_work_that_will_not_stop(guard: Guard, fault: Fault) -> None:
     """It ends in its own time, and its failure then concerns nobody."""
-    release = asyncio.Event()
-    ended = asyncio.Event()
-
-    async def stubborn() -> None:
-        while not release.is_set():
-            try:
-                await release.wait()
-            except asyncio.CancelledError:
-                continue
-        ended.set()
-        raise RuntimeError("too late to matter")
-
-    with pytest.raises(TimeoutError, match=r"no answer within 0\.01 s"):
-        await within(0.01, stubborn())
-    assert not ended.is_set()
-    release.set()
-    await ended.wait()
+    fault.mode = "stubborn"
+    with pytest.raises(BackendTimeout, match=r"the engine gave no answer within 0\.01 s"):
+        await within(0.01, guard.call(asking(fault)))
+    assert fault.under_way == 1
+    fault.released.set()
+    await until(lambda: fault.under_way == 0)
 
 
-async def test_work_that_is_stopped_from_elsewhere_is_no_cancelled_caller() -> None:
+@pytest.fixture
+async def inside(clock: Clock, fault: Fault) -> AsyncIterator[Guard]:
+    """A guard before an engine inside this process, which would find a call late after a millisecond."""
+    guard = Guard("the file", in_process=True, least=0.001, clock=clock)
+    yield guard
+    fault.released.set()
+    await guard.close()
+
+
+async def slow(fault: Fault, guard: Guard, patience: Patience) -> int:
+    """A call that is under way for longer than any deadline here, and ends well."""
+    fault.mode = "stubborn"
+    asked = start(patience, guard.call(asking(fault)))
+    await until(lambda: fault.under_way == 1)
+    await asyncio.sleep(0.05)
+    fault.released.set()
+    return await asked
+
+
+async def test_an_engine_inside_this_process_has_all_the_time_it_needs(inside: Guard, fault: Fault) -> None:
+    """However long it takes: nobody is late, and nothing is held against it."""
+    assert await slow(fault, inside, Patience(0.001)) == 7
+    assert not inside.why_skipped()
+
+
+async def test_a_callers_deadline_holds_inside_this_process_too_and_opens_no_breaker(
+    inside: Guard, fault: Fault
+) -> None:
+    """The caller is told in time, the work is stopped, and the next one is served."""
+    fault.mode = "frozen"
+    for _ in range(2 * FAILURES):
+        with pytest.raises(BackendTimeout, match="the file gave no answer"):
+            await start(Patience(0.01, until=time.monotonic() + 0.01), inside.call(asking(fault)))
+    await until(lambda: fault.under_way == 0)
+    fault.mode = "well"
+    assert await inside.call(asking(fault)) == 7
+
+
+async def test_what_happens_inside_is_not_charged_to_an_engine_outside(
+    inside: Guard, guard: Guard, fault: Fault
+) -> None:
+    """A caller that has waited for long inside this process has all of its patience left for an engine outside."""
+    patience = Patience(0.05)
+    assert await slow(fault, inside, patience) == 7
+    assert patience.spent == 0.0
+    fault.mode = "frozen"
+    with pytest.raises(BackendTimeout):
+        await start(patience, guard.call(asking(fault)))
+    assert patience.spent == pytest.approx(0.05, abs=0.002)
+
+
+async def test_a_process_that_does_not_listen_is_not_the_engines_fault(fault: Fault) -> None:
+    """The answer came while the processor was busy with something else: it is taken, however late that was."""
+    guard = Guard("the engine", least=0.05)
+    loop, answer = asyncio.get_running_loop(), asyncio.Event()
+
+    async def ask() -> int:
+        await answer.wait()
+        for _ in range(10):  # as drivers do, which read an answer in several turns of the event loop
+            await asyncio.sleep(0)
+        return 7
+
+    asked = start(Patience(0.05), guard.call(ask))
+    await asyncio.sleep(0.01)
+    loop.call_soon_threadsafe(answer.set)  # it is there, and nobody comes to read it
+    time.sleep(0.3)  # noqa: ASYNC251 (the processor is busy)
+    assert await asked == 7
+
+
+async def test_waits_side_by_side_are_charged_once(guard: Guard, fault: Fault) -> None:
+    """A lane that asks two engines at once waits as long as for one."""
+    patience = Patience(0.2)
+    fault.mode = "frozen"
+    asked = [start(patience, guard.call(asking(fault))) for _ in range(2)]
+    await asyncio.wait(asked)
+    assert [type(task.exception()) for task in asked] == [BackendTimeout] * 2
+    assert patience.spent == pytest.approx(0.05, abs=0.04)
+
+
+async def test_work_that_is_stopped_from_elsewhere_is_no_cancelled_caller(inside: Guard) -> None:
     """The one who waits goes on, with an error to report."""
 
     async def stopped() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(Stopped):
-        await within(30, stopped())
+        await inside.call(stopped)

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from recollect.engine.guards import Skipped
+from recollect.engine.guards import Guard, Skipped
 from recollect.engine.lanes import run_lanes
 from recollect.errors import BackendTimeout, BackendUnavailable
 from recollect.legs.question import Question
+from recollect.legs.waiting import Patience, start
 from recollect.recipes import Lane, Recipe
 from recollect.types import Filter, Ranking, Scored
 from tests.engine.faulty import until
@@ -23,6 +24,7 @@ class FakeLeg:
         self.most = 0
         self.released = asyncio.Event()
         self.stopped = 0
+        self.guard = Guard("the engine")
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         self.running += 1
@@ -30,9 +32,9 @@ class FakeLeg:
         await asyncio.sleep(0.01)
         self.running -= 1
         if lane.name == "slow":
-            await asyncio.Event().wait()
+            await self.guard.call(asyncio.Event().wait)
         if lane.name == "stubborn":
-            await self.heedless()
+            await self.guard.call(self.heedless)
         if lane.name == "given up":
             raise Skipped("the engine failed 5 times", backend="fake")
         if lane.name == "down":
@@ -56,7 +58,8 @@ def question() -> Question:
     async def embed() -> None:
         raise AssertionError("no lane here asks for a vector")
 
-    return Question("work", "what?", Filter(), 10, embed, None, None)  # type: ignore[arg-type]
+    outside = ("embedder", "store")
+    return Question("work", "what?", Filter(), 10, embed, None, None, outside=outside)  # type: ignore[arg-type]
 
 
 async def run(*names: str, weight: float = 1.0) -> dict[str, tuple[str, str, int]]:
@@ -70,7 +73,7 @@ async def test_each_lane_is_reported_as_it_fared() -> None:
     reports = await run("good", "slow", "down", "buggy", "empty", "given up")
     assert reports == {
         "good": ("ok", "", 1),
-        "slow": ("late", "no answer within 0.2 s", 0),
+        "slow": ("late", "the engine gave no answer within 0.2 s", 0),
         "down": ("failed", "the engine is away", 0),
         "buggy": ("failed", "KeyError: 'surprise'", 0),
         "empty": ("ok", "", 0),
@@ -105,9 +108,9 @@ async def test_what_lanes_share_is_made_once_and_survives_one_of_them() -> None:
 
     async def impatient() -> None:
         async with asyncio.timeout(0.01):
-            await asked.once("x", make)
+            await asked.once("x", make, "store")
 
-    patient = asyncio.create_task(asked.once("x", make))
+    patient = asyncio.create_task(asked.once("x", make, "store"))
     with pytest.raises(TimeoutError):
         await impatient()
     assert await patient == 7
@@ -129,7 +132,7 @@ async def test_shared_work_that_cannot_be_stopped_does_not_hold_up_the_end() -> 
     """The question lets go of it."""
     leg, asked = FakeLeg(), question()
     with pytest.raises(BackendTimeout, match=r"the embedder gave no answer within 0\.01 s"):
-        await asked.once("x", leg.heedless, "the embedder", within=0.01)
+        await start(Patience(0.01), asked.once("x", leg.heedless, "embedder"))
     asked.close()
     assert leg.stopped == 0
     leg.released.set()
@@ -158,14 +161,14 @@ async def test_lanes_wait_for_shared_work_as_long_as_their_own_deadlines_allow()
         return 7
 
     with pytest.raises(BackendTimeout):
-        await asked.once("x", make, "it", within=0.01)
-    patient = asyncio.create_task(asked.once("x", make, "it", within=30))
+        await start(Patience(0.01), asked.once("x", make, "store"))
+    patient = start(Patience(30), asked.once("x", make, "store"))
     release.set()
     assert await patient == 7
 
 
 async def test_what_has_ended_is_told_from_half_of_the_deadline_on() -> None:
-    """At that time, and again whenever another lane ends; nothing is told while lanes are quick."""
+    """At that time, and whenever another lane ends while there are more; nothing is told while lanes are quick."""
     told: list[list[str]] = []
     lanes = (Lane("good", "vector", deadline=1), Lane("slow", "vector", deadline=1))
     legs = {"vector": FakeLeg()}
@@ -174,4 +177,4 @@ async def test_what_has_ended_is_told_from_half_of_the_deadline_on() -> None:
     )
     assert told == []
     await run_lanes(Recipe("slow", lanes), question(), legs, lambda ended: told.append([r.lane for r, _ in ended]))
-    assert told == [["good"], ["good", "slow"]]
+    assert told == [["good"]]

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import httpx
+import psutil
 
 from recollect import AsyncRecollect, Recollect
 from recollect.servers.gate.gate import Limits
@@ -142,3 +144,11 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
     assert document["type"].startswith("urn:recollect:")
     assert isinstance(document, dict)
     return document
+
+
+def until_the_model_is_loaded(pid: int) -> None:
+    """Wait for a process to load what runs the packaged model."""
+    end = time.monotonic() + 60
+    while not any("onnxruntime" in found.path for found in psutil.Process(pid).memory_maps()):
+        assert time.monotonic() < end, "the model was never loaded"
+        time.sleep(0.05)

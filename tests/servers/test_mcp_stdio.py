@@ -15,6 +15,7 @@ import pytest
 
 from recollect import AsyncRecollect
 from tests.servers.cli_runner import Cli
+from tests.servers.http_server import until_the_model_is_loaded
 from tests.servers.mcp_clients import call, on_stdio, parameters, refused
 
 NOISE = """
@@ -109,6 +110,15 @@ async def test_an_agent_remembers_and_recalls(tmp_path: Path) -> None:
         )
     async with AsyncRecollect(cli.url, embedder="hashing") as client:
         assert (await client.space("work").get(hit["id"])).text == "Invoice 12345 was paid on 3 May"
+
+
+def test_the_model_is_loaded_after_the_handshake(cli: Cli) -> None:
+    """Without a call that needs it, and without making a store."""
+    with started(cli, "--embedder", "local") as agent:
+        until_the_model_is_loaded(agent.process.pid)
+        assert not (cli.folder / "memory.db").exists()
+        assert agent.ask("memory_stats", 1)["structuredContent"]["memories"] == 0
+        assert agent.leave() == ([], "")
 
 
 async def test_a_read_only_server_offers_nothing_that_writes(cli: Cli) -> None:

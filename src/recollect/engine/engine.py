@@ -97,7 +97,7 @@ class Engine:
         self.guards = guards or Guards()
         self._engines = Engines(self.guards, store, vectors or store, links or store)
         self.feeders = {
-            index.name: Feeder(store, index, leg)
+            index.name: Feeder(store, index, leg, self.guards.presence(index.name))
             for index, leg in ((vectors, VECTOR), (links, GRAPH))
             if index is not None
         }

@@ -8,7 +8,6 @@ away is told of everything when it is back, and telling it twice does no harm.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -19,11 +18,10 @@ from operator import attrgetter
 from uuid import uuid4
 
 from recollect.engine.background import interpreter_ends
-from recollect.errors import BackendUnavailable, RecollectError
+from recollect.engine.presence import Presence
+from recollect.errors import BackendError, BackendUnavailable, RecollectError
 from recollect.ports import Change, Entry, ExternalIndex, Lag, Store
 from recollect.types import Edge, Filter, Generation, Leg
-
-_log = logging.getLogger(__name__)
 
 BATCH = 500
 """Memories that are told at once."""
@@ -42,6 +40,7 @@ RETRY_SECONDS = (0.5, 5.0)
 DOUBT_SECONDS = 5.0
 """So long after a call that failed what it said may still be on its way to the index, and overtaken by something newer.
 """
+FEEDING = "feeding"
 NAMED = 3
 """Ids that a difference names."""
 EVERYTHING = Filter(include_superseded=True, include_expired=True)
@@ -74,9 +73,10 @@ def _named(what: str, ids: Sequence[str]) -> str:
 class Feeder:
     """Tells one index what has changed, in the background, and tries again while it is away."""
 
-    def __init__(self, store: Store, index: ExternalIndex, leg: Leg) -> None:
+    def __init__(self, store: Store, index: ExternalIndex, leg: Leg, presence: Presence | None = None) -> None:
         self.index = index
         self.leg = leg
+        self._presence = presence or Presence(index.name)
         self._store = store
         self._holder = uuid4().hex
         self._wanted = asyncio.Event()
@@ -187,13 +187,15 @@ class Feeder:
             try:
                 async with self._told:
                     told = await self._tell_waiting()
+                if self._away and not told:
+                    await self.index.check()
                 await self._look_again()
                 wait, pause, self._away = RETRY_SECONDS[0], LOOK_SECONDS, False
+                self._presence.found(FEEDING)
             except Exception as error:  # noqa: BLE001  # whatever it was, what waits is told later
                 if interpreter_ends(error):
                     return
-                if not isinstance(error, RecollectError):  # else whoever asks is told by `check`, and by the lag
-                    _log.exception("feeding %s failed, and is tried again in %g s", self.index.name, wait)
+                self._note(error, again=self._away)
                 pause, wait, self._away = wait, min(2 * wait, longest), True
             if closing:
                 return
@@ -203,6 +205,15 @@ class Feeder:
                 async with self._told:  # not while a rebuild of this process needs it
                     await self._release()
             await _wait(self._closing if self._away else self._wanted, pause)
+
+    def _note(self, error: Exception, *, again: bool) -> None:
+        """Log that the index is away when it fails a second time in a row. The store's own failures are told to those
+        who ask it.
+        """
+        if not isinstance(error, RecollectError):
+            self._presence.lost(FEEDING, "feeding it failed, and is tried again", error)
+        elif again and isinstance(error, BackendError) and error.backend == self.index.name:
+            self._presence.lost(FEEDING, str(error))
 
     async def _look_again(self) -> None:
         """Once the index answers again, tell it once more what it may have been told too late."""

@@ -14,6 +14,7 @@ from math import inf, isinf
 from typing import Any, Generic, TypeVar
 
 from recollect.engine.breaker import FIRST_PAUSE, LONGEST_PAUSE, Breaker, Ticket
+from recollect.engine.presence import Presence
 from recollect.errors import (
     BackendTimeout,
     BackendUnavailable,
@@ -77,8 +78,10 @@ class Guard:
         least: float = DEADLINE,
         longest_pause: float = LONGEST_PAUSE,
         clock: Callable[[], float] = time.monotonic,
+        presence: Presence | None = None,
     ) -> None:
         self.name = name
+        self._presence = presence or Presence(name)
         self.in_process = in_process
         self.least = least
         self._breaker = Breaker(clock, longest_pause)
@@ -118,7 +121,7 @@ class Guard:
         return answer
 
     async def _wait_for_room(self, patience: Patience) -> None:
-        getting, left = asyncio.ensure_future(self._room.acquire()), patience.left
+        getting = asyncio.ensure_future(self._room.acquire())
         waiting = Waiting(patience, getting.cancel, outside=not self.in_process)
         try:
             await getting
@@ -127,7 +130,7 @@ class Guard:
                 self._room.release()
             if is_being_cancelled():
                 raise
-            raise self.late(left) from None
+            raise self.late(patience.seconds) from None
         finally:
             waiting.end()
 
@@ -136,12 +139,17 @@ class Guard:
 
     def judge(self, ticket: Ticket, error: BaseException | None) -> None:
         """Take note of how a call ended."""
+        was_open = self._breaker.is_open
         if error is None:
             self._breaker.succeeded(ticket)
         elif isinstance(error, NOT_THE_ENGINES_FAULT) or (self.in_process and isinstance(error, BackendTimeout)):
             self._breaker.unknown(ticket)
         else:
             self._breaker.failed(ticket, in_words(error))
+        if self._breaker.is_open and not was_open:
+            self._presence.lost(self.name, self._breaker.why_open())
+        elif was_open and not self._breaker.is_open:
+            self._presence.found(self.name)
 
     def why_skipped(self) -> str:
         """Why the engine is left alone; "" while it is asked."""
@@ -201,7 +209,6 @@ class _Call(Generic[T]):
         outside = not guard.in_process
         self._engines = Patience(min(max(guard.least, patience.seconds), LONGEST) if outside else inf)
         self._callers = patience
-        self._callers_left = patience.left
         self._waits = (
             Waiting(self._engines, self._late, outside=outside),
             Waiting(self._callers, self._leave, outside=outside),
@@ -230,7 +237,7 @@ class _Call(Generic[T]):
         if self._guard.in_process:
             self.task.cancel()
         if not self.answer.done():
-            self.answer.set_exception(self._guard.late(self._callers_left))
+            self.answer.set_exception(self._guard.late(self._callers.seconds))
 
     def _late(self) -> None:
         self._fail(self._guard.late(self._engines.seconds))
@@ -265,6 +272,11 @@ class Guards:
     def __init__(self, make: Callable[..., Guard] = Guard) -> None:
         self._make = make
         self._known: dict[tuple[str, str], Guard] = {}
+        self._presences: dict[str, Presence] = {}
+
+    def presence(self, engine: str) -> Presence:
+        """Whether an engine is there, in what all its callers have found."""
+        return self._presences.setdefault(engine, Presence(engine))
 
     def of(self, leg: str, engine: Engine) -> Guard:
         """The guard of what answers a leg, e.g. of Qdrant for "vector", or of an embedder for "embedder"."""
@@ -276,8 +288,12 @@ class Guards:
 
     def _one(self, leg: str, engine: Engine, longest_pause: float) -> Guard:
         if (leg, engine.name) not in self._known:
-            name = f"{engine.name} ({leg})"
-            self._known[leg, engine.name] = self._make(name, in_process=engine.in_process, longest_pause=longest_pause)
+            self._known[leg, engine.name] = self._make(
+                f"{engine.name} ({leg})",
+                in_process=engine.in_process,
+                longest_pause=longest_pause,
+                presence=self.presence(engine.name),
+            )
         return self._known[leg, engine.name]
 
     async def close(self) -> None:

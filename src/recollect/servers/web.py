@@ -135,8 +135,12 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
         server = server_of(app, address, limits)
         with address.listen() as opened:
             on_listening(url_of(opened))
-            async with app.running():
-                await server.serve([opened])
+            warming = asyncio.create_task(client.warm_up())  # the first requests do not wait for it
+            try:
+                async with app.running():
+                    await server.serve([opened])
+            finally:
+                warming.cancel()
 
 
 def server_of(app: Application, address: Address, limits: Limits | None = None) -> Server:

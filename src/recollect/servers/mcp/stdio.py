@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -23,6 +24,9 @@ from recollect.servers.mcp.server import server
 from recollect.settings import Settings
 from recollect.types import Scope
 
+HANDSHAKE = 1.0
+"""Seconds that are left to the handshake before the embedder is loaded: that takes the processor, too."""
+
 Incoming: TypeAlias = SessionMessage | Exception
 """A message, or why a line was none."""
 
@@ -36,6 +40,7 @@ class Resident:
         self._settings, self._space, self._read_only = settings, space, read_only
         self._opening = asyncio.Lock()
         self._client: AsyncRecollect | None = None
+        self._is_open = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,10 +61,25 @@ class Resident:
     async def space(self) -> AsyncSpace:
         """A store that cannot be opened is tried again by the next call."""
         async with self._opening:
-            if self._client is None:
-                client = AsyncRecollect(settings=self._settings, create=not self._read_only)
-                self._client = await client.__aenter__()
-        return self._client.space(self._space)
+            client = self._made()
+            if not self._is_open:
+                self._client = None  # one that cannot be opened is closed for good
+                await client.__aenter__()
+                self._client, self._is_open = client, True
+        return client.space(self._space)
+
+    async def warm_up(self) -> None:
+        """Load the embedder, once the handshake is over; the store is opened by the first call."""
+        await asyncio.sleep(HANDSHAKE)
+        with suppress(Exception):  # whatever it is, the first call says it
+            async with self._opening:
+                client = self._made()
+            await client.warm_up()
+
+    def _made(self) -> AsyncRecollect:
+        if self._client is None:
+            self._client = AsyncRecollect(settings=self._settings, create=not self._read_only)
+        return self._client
 
 
 def serve(settings: Settings, space: str, *, read_only: bool = False) -> None:
@@ -79,8 +99,10 @@ async def _serve(settings: Settings, space: str, *, read_only: bool) -> None:
     ):
         onward, messages = anyio.create_memory_object_stream[Incoming]()
         tasks.start_soon(_sift, incoming, onward, outgoing.send)
+        tasks.start_soon(resident.warm_up)
         here = server(lambda _: resident)
         await here.run(messages, outgoing, here.create_initialization_options())
+        tasks.cancel_scope.cancel()
 
 
 async def _sift(
