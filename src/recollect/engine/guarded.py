@@ -10,7 +10,18 @@ from recollect.engine.lanes import LegSearch
 from recollect.legs.graph import GraphLeg, Links
 from recollect.legs.keyword import KeywordLeg
 from recollect.legs.vector import Threads, VectorLeg
-from recollect.ports import Beside, Embedder, Reached, Store, VectorHits, VectorIndex, WordHits, WordIndex, WordSearch
+from recollect.ports import (
+    Beside,
+    Embedder,
+    Reached,
+    Sample,
+    Store,
+    VectorHits,
+    VectorIndex,
+    WordHits,
+    WordIndex,
+    WordSearch,
+)
 from recollect.types import Filter, Memory, Scored
 
 if TYPE_CHECKING:
@@ -84,6 +95,9 @@ class GuardedRows:
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         return await self._guard.call(lambda: self._rows.visible(space, ids, where))
 
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
+        return await self._guard.call(lambda: self._rows.sample(space, namespaces, limit=limit))
+
 
 class GuardedEmbedder:
     """An embedder behind its guard, for questions. It belongs below the query cache: a vector that is known already
@@ -130,11 +144,12 @@ class Engines:
         self.words = GuardedWords(store, guards.of("keyword", store.name))
         self.vectors = GuardedVectors(vectors, guards.of("vector", vectors.name))
         self.links = GuardedLinks(links, guards.of("graph", links.name))
+        self.store = store
         self.rows = GuardedRows(store, guards.of_rows(store.name))
 
     def legs(self) -> dict[str, LegSearch]:
         return {
             "vector": VectorLeg(self.vectors, self.rows),
             "keyword": KeywordLeg(self.words),
-            "graph": GraphLeg(self.links),
+            "graph": GraphLeg(self.links, self.store),
         }

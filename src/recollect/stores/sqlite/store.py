@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from recollect.errors import ConfigError
-from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
+from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import (
     grants,
     graph,
@@ -162,6 +162,9 @@ class SqliteStore:
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         return await self._read(space, lambda db, number: records.visible(db, number, ids, where))
+
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
+        return await self._read(space, lambda db, number: records.sample(db, number, namespaces, limit))
 
     async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
         found = await self._read(space, lambda db, number: fetch(db, number, space, records.pending(db, number, limit)))

@@ -7,6 +7,10 @@ ALTER TABLE grants ALTER COLUMN accepted SET DEFAULT false;
 DROP INDEX grants_by_grantee;
 CREATE INDEX grants_by_grantee ON grants (grantee, accepted);
 
+-- What stands for a namespace is found by its lowest hashes.
+DROP INDEX memories_by_namespace;
+CREATE INDEX memories_by_namespace ON memories (space, namespace, (substr(hash, 1, 8)));
+
 -- Hits and uses: what was returned, and what proved useful.
 
 -- Sign-in sessions.
