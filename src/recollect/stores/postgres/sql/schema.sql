@@ -58,7 +58,7 @@ CREATE INDEX memories_by_kind ON memories (space, kind);
 -- Not by the whole hash: Postgres would take it for a way to find copies, and go through every namespace.
 CREATE INDEX memories_by_namespace ON memories (space, namespace, (substr(hash, 1, 8)));
 CREATE INDEX memories_by_time ON memories (space, (coalesce(occurred_at, created_at)));
-CREATE INDEX memories_by_source ON memories (space, source);
+CREATE INDEX memories_by_source ON memories (space, (left(source, 200)));  -- an entry holds 2,704 bytes at most
 CREATE INDEX memories_by_successor ON memories (space, superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memories_pending ON memories (space, row) WHERE embedding = 'pending';
 

@@ -18,5 +18,7 @@ CREATE INDEX memories_by_namespace ON memories (space, namespace, (substr(hash, 
 -- Replies: who owns a key that is under way.
 
 -- Sources: long ones have a place in the index.
+DROP INDEX memories_by_source;
+CREATE INDEX memories_by_source ON memories (space, (left(source, 200)));
 
 -- Text indexes: built in the background.
