@@ -19,6 +19,7 @@ from recollect.errors import (
     ConfigError,
     EmbeddingMismatch,
     EmbeddingRefused,
+    IndexBuilding,
     InvalidRequest,
     NotAllowed,
     NotFound,
@@ -45,7 +46,7 @@ CLOSING = 1.0
 """Seconds that the end of a client waits for calls that do not heed being cancelled."""
 
 NOT_THE_ENGINES_FAULT = (
-    ConfigError, EmbeddingMismatch, EmbeddingRefused, InvalidRequest, NotAllowed, NotFound, Stopped,
+    ConfigError, EmbeddingMismatch, EmbeddingRefused, IndexBuilding, InvalidRequest, NotAllowed, NotFound, Stopped,
 )  # fmt: skip
 """What says nothing about an engine's health: the caller's mistakes, a space's own key, and a caller who has gone."""
 

@@ -133,6 +133,10 @@ SELECT count(*) FROM ({rows} LIMIT ?)
 -- The text indexes that this file carries, and the last row that was indexed; 'ready' when all were.
 SELECT name, value FROM facts WHERE name IN ('words_simple', 'words_english');
 
+-- name: last_row
+-- The last memory's row; about as many as there are.
+SELECT coalesce(max(row), 0) FROM memories;
+
 -- name: create_text_index
 -- Words of the texts only, each prefixed by its space, in the positions that Postgres would give them.
 CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5 (
