@@ -142,7 +142,7 @@ async def time_by_hand(path: Path, questions: Sequence[Question]) -> Spread:
     legs: dict[str, LegSearch] = {
         "vector": VectorLeg(store, store),
         "keyword": KeywordLeg(store),
-        "graph": GraphLeg(store),
+        "graph": GraphLeg(store, store),
     }
     try:
         for one in questions:
@@ -185,7 +185,7 @@ def time_bare_fts5(path: Path, questions: Sequence[Question], budget: int) -> Sp
     """
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         space = space_number(db, SPACE) or 0
-        counts = Frequencies(db, Counts())
+        counts = Frequencies(db, space, Counts())
 
         def matching(question: Question) -> str:
             asked = parse_query(question.text)

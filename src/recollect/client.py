@@ -31,6 +31,7 @@ from recollect.engine.transfer import Imported
 from recollect.limits import check_name
 from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Lag
+from recollect.recipes import recipe
 from recollect.settings import Settings
 from recollect.shared import AsyncShared
 from recollect.types import (
@@ -111,11 +112,12 @@ class AsyncRecollect:
     async def migrate(
         url: str | None = None, *, dry_run: bool = False, row_security: bool = False, words: Sequence[str] = ()
     ) -> Migration:
-        """Make a store, or bring it to this version of Recollect; what was done, or would be. On Postgres also with
-        row security, and with text-search configurations beside `simple` and `english`.
+        """Make a store, or bring it to this version of Recollect; what was done, or would be. It gets the text indexes
+        of the recipes that the settings name, and of these configurations; on Postgres also row security.
         """
-        store = composition.store(Settings.load(url=url))
-        return await store.migrate(dry_run=dry_run, row_security=row_security, words=words)
+        settings = Settings.load(url=url)
+        wanted = dict.fromkeys([*words, *(name for one in settings.recipes for name in recipe(one).configurations)])
+        return await composition.store(settings).migrate(dry_run=dry_run, row_security=row_security, words=[*wanted])
 
     @staticmethod
     async def copy(

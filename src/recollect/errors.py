@@ -8,7 +8,8 @@
     ├─ EmbeddingMismatch      model or dimensions differ from the store's   HTTP 409
     ├─ BackendError           .backend; the driver's error is its cause
     │  ├─ BackendUnavailable  worth retrying                          HTTP 503
-    │  │  └─ BackendTimeout   it took longer than allowed             HTTP 503
+    │  │  ├─ BackendTimeout   it took longer than allowed             HTTP 503
+    │  │  └─ IndexBuilding    an index that is needed is being built  HTTP 503
     │  └─ SchemaOutdated      says which command to run               HTTP 503
     ├─ EmbeddingError         the provider failed                     HTTP 502
     │  └─ EmbeddingRefused    it takes no texts by the space's key    HTTP 502
@@ -79,6 +80,10 @@ class BackendUnavailable(BackendError):
 
 class BackendTimeout(BackendUnavailable):
     """The engine took longer than it was allowed, and was stopped."""
+
+
+class IndexBuilding(BackendUnavailable):
+    """An index that a search needs is being built; it says how far it is."""
 
 
 class SchemaOutdated(BackendError):

@@ -86,7 +86,9 @@ class WordSearch:
     `match="any"` uses the analyzer's `terms` and `phrases` (each phrase is adjacent terms, scored like one term).
     `plain` (every word) and `websearch` (every word, with "quotes", `or` and `-not`) are Postgres' own readings of
     the raw `text` under the `words` configuration. `title_boost` is added when the title contains the whole text.
-    `context` lets what stands beside a memory in its thread count as a weaker field.
+    `context` lets what stands beside a memory in its thread count as a weaker field. `within` are the namespaces in
+    which it is counted how common a word is and how long texts are; none: the whole space. Whoever may see these
+    namespaces alone learns nothing of the others from a score then.
     """
 
     text: str
@@ -97,6 +99,7 @@ class WordSearch:
     score: KeywordScore = "bm25"
     title_boost: float = 0.0
     context: bool = True
+    within: tuple[str, ...] = ()
 
 
 class WordHits(NamedTuple):
@@ -142,6 +145,13 @@ class Mark(NamedTuple):
 
     hash: bytes
     linked: bool
+
+
+class Sample(NamedTuple):
+    """How many memories there are, and the ids of some of them."""
+
+    total: int
+    ids: Sequence[str]
 
 
 class Records(Protocol):
@@ -196,6 +206,11 @@ class Records(Protocol):
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         """Which of these ids pass the filter."""
+
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
+        """Some memories of these namespaces that stand for all of them: those with the lowest content hashes, which
+        depend on nothing but what the namespaces hold.
+        """
 
     async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
         """Memories that still need a vector, oldest first."""

@@ -128,6 +128,11 @@ class Recipe:
     all_failed: Literal["raise", "empty"] = "raise"
     """What an answer is when every lane failed."""
 
+    @property
+    def configurations(self) -> tuple[str, ...]:
+        """The text-search configurations that its lanes ask for."""
+        return tuple(dict.fromkeys(lane.words for lane in self.lanes if lane.leg == "keyword" and lane.match != "any"))
+
     def with_(self, **changes: Any) -> Recipe:
         """The recipe with some values changed; an unknown name is refused.
 

@@ -13,6 +13,9 @@ folder or in the user's configuration folder, else from the default. Keys of spa
     pool_size = 8
     schema = "recollect"
 
+`recipes = ["pgmemory", "drobek"]`, or `RECOLLECT_RECIPES=pgmemory,drobek`, names the recipes whose text indexes
+`migrate` makes.
+
 `vectors = "qdrant+http://localhost:6333"` and `graph = "falkordb://localhost:6379"` let these engines answer the vector
 leg and the graph leg, also as `RECOLLECT_VECTORS` and `RECOLLECT_GRAPH`; `[qdrant]` says how, and its key may also be
 `QDRANT_API_KEY`.
@@ -104,6 +107,10 @@ class Settings:
     graph: str | None = None
     """The URL of the index that answers the graph leg; without one the store does."""
     qdrant: QdrantSettings = QdrantSettings()
+    recipes: tuple[str, ...] = ()
+    """The recipes whose text indexes `migrate` makes. Those of the built-in recipes are made when they are first asked
+    for, too.
+    """
 
     @staticmethod
     def load(*, url: str | None = None, embedder: str | None = None) -> Settings:
@@ -119,6 +126,7 @@ class Settings:
             vectors=os.environ.get("RECOLLECT_VECTORS") or file.get("vectors"),
             graph=os.environ.get("RECOLLECT_GRAPH") or file.get("graph"),
             qdrant=_qdrant(_table(file, "qdrant", QdrantSettings)),
+            recipes=_recipes(os.environ.get("RECOLLECT_RECIPES"), file.get("recipes", [])),
         )
         _check_text_values(settings)
         return settings
@@ -225,6 +233,15 @@ def _postgres(table: Mapping[str, Any]) -> PostgresSettings:
 def _qdrant(table: Mapping[str, Any]) -> QdrantSettings:
     settings = QdrantSettings(**table)
     return replace(settings, key=os.environ.get("QDRANT_API_KEY") or settings.key)
+
+
+def _recipes(given: str | None, listed: object) -> tuple[str, ...]:
+    """Names between commas, or a list of them."""
+    if given is not None:
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ConfigError(f'recipes must be a list of names, such as ["pgmemory"], not {listed!r:.80}')
+    return tuple(listed)
 
 
 def _check_text_values(settings: Settings) -> None:

@@ -350,7 +350,7 @@ async def test_only_what_was_offered_is_accepted(opened: AsyncRecollect, work: A
     assert await asked(work) == await asked(opened.space("guest")) == set()
     for wrong in (("", "notes"), ("team", ""), ("team", 7)):
         with pytest.raises(InvalidRequest):
-            await work.accept(*wrong)  # type: ignore[arg-type]
+            await work.accept(*wrong)
 
 
 async def test_an_accepted_grant_changes_its_access_without_asking_again(work: AsyncSpace, team: AsyncSpace) -> None:

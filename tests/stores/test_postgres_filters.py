@@ -51,6 +51,8 @@ def db(pg_dsn: str) -> Iterator[psycopg.Connection]:
 @example(prefix="a\U0010ffff", source="b")
 @example(prefix="a\U0010ffff", source="a\U0010ffffz")
 @example(prefix="a_%*[", source="a_%*[b")
+@example(prefix="a" * 300, source="a" * 250 + "b" * 60)
+@example(prefix="a" * 199 + "\U0010ffff" * 20, source="a" * 220)
 def test_a_source_prefix_is_a_prefix(db: psycopg.Connection, prefix: str, source: str) -> None:
     """The range that stands for a prefix holds exactly the strings that begin with it."""
     for text in (source, prefix + source):

@@ -15,7 +15,7 @@ import pytest
 from recollect.errors import BackendError
 from recollect.settings import PostgresSettings
 from recollect.stores.named_sql import load, newest, read
-from recollect.stores.postgres import grants, migrations
+from recollect.stores.postgres import grants, migrations, text_indexes
 from recollect.stores.postgres.connections import Connections
 
 BASELINES = Path(__file__).parent / "postgres_schemas"
@@ -95,6 +95,35 @@ async def test_grants_that_were_in_use_stay_so(pg_database: str) -> None:
     await grants.grant(db, 1, "letters", "work", "read")
     found = [(one.namespace, one.accepted) for one in await grants.granted_by(db, 1)]
     assert found == [("letters", False), ("notes", True)]
+    await db.close()
+
+
+async def test_text_columns_of_an_earlier_version_are_kept(pg_database: str) -> None:
+    """A column that Postgres kept by itself is filled by a trigger from now on; what it lacked of long texts is added,
+    under row security too.
+    """
+    db = await database(pg_database, "old", (BASELINES / "001.sql").read_text(), {})
+    await db.execute(
+        "ALTER TABLE memories ADD COLUMN words_simple tsvector "
+        "GENERATED ALWAYS AS (to_tsvector('simple', left(text, 200000))) STORED"
+    )
+    await db.execute("INSERT INTO spaces (name) VALUES ('work')")
+    insert = (
+        "INSERT INTO memories (space, id, hash, namespace, kind, text, title, tags, source, metadata, created_at, "
+        "updated_at, embedding) VALUES (1, %s, %s, '', '', %s, '', '{}', '', '{}', now(), now(), 'pending')"
+    )
+    long = "word " * 50_000 + "zeppelin"
+    for id, text in (("short", "a zeppelin"), ("long", long)):
+        await db.execute(insert, [id, id.encode(), text])
+    await db.execute("ALTER TABLE memories ENABLE ROW LEVEL SECURITY; ALTER TABLE memories FORCE ROW LEVEL SECURITY")
+    await migrations.bring(db, 1, read(MODULE, "schema.sql"), dict(migrations.shipped()))
+    forced = await (await db.execute("SELECT relforcerowsecurity FROM pg_class WHERE relname = 'memories'")).fetchall()
+    assert forced == [(True,)]
+    await db.execute("ALTER TABLE memories NO FORCE ROW LEVEL SECURITY")
+    await db.execute(insert, ["new", b"new", f"new {long}"])
+    found = await (await db.execute("SELECT id FROM memories WHERE words_simple @@ 'zeppelin' ORDER BY id")).fetchall()
+    assert found == [("long",), ("new",), ("short",)]
+    assert (await text_indexes.look(db, "simple")).ready
     await db.close()
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from recollect import AsyncRecollect
 from recollect.conformance.samples import ALL, HERE, found, question, record
 from recollect.conformance.words import PLAIN
-from recollect.errors import BackendError
+from recollect.errors import BackendError, InvalidRequest
 from recollect.ports import WordHits
 from recollect.stores.sqlite import text_indexes
 from recollect.stores.sqlite.store import SqliteStore
@@ -72,3 +74,53 @@ async def test_closing_ends_it_between_two_batches(tmp_path: Path, monkeypatch: 
     await store.open()
     assert len(await found(store, "umbrella", **PLAIN)) == 10
     await store.close()
+
+
+async def test_a_large_file_says_how_far_its_index_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question does not wait for an index that lacks much: the other lanes answer. Once it is there, it is used."""
+    monkeypatch.setattr(text_indexes, "WAITED_FOR", 1)
+    async with AsyncRecollect(f"sqlite:///{tmp_path / 'memory.db'}", embedder="hashing") as opened:
+        space = opened.space("work")
+        for number in range(3):
+            await space.remember(f"umbrella {number}", kind="knowledge")
+        answer = await space.recall("umbrella", recipe="drobek")
+        (keyword,) = [lane for lane in answer.lanes if lane.leg == "keyword"]
+        assert (answer.degraded, len(answer.hits), keyword.status) == (True, 3, "failed")
+        assert keyword.reason == "the index of 'simple' words is being built: about 0 of 3 memories are in it"
+        store = opened._store
+        assert isinstance(store, SqliteStore)
+        await asyncio.gather(*store._building.values())
+        assert not (await space.recall("umbrella", recipe="drobek")).degraded
+
+
+async def test_a_question_makes_no_index_of_another_name(tmp_path: Path) -> None:
+    """A file knows two configurations, whatever a question names."""
+    store = await filled(tmp_path / "memory.db")
+    tables = "SELECT name FROM sqlite_schema ORDER BY name"
+    before = await store._connections.read(lambda db: db.execute(tables).fetchall())
+    for name in ("german", "words_simple", "klingon"):
+        with pytest.raises(InvalidRequest, match="it knows: simple, english"):
+            await store.search_words(HERE, question("umbrella", **{**PLAIN, "words": name}), ALL, limit=10)
+    assert await store._connections.read(lambda db: db.execute(tables).fetchall()) == before
+    await store.close()
+
+
+async def test_migrate_makes_the_indexes_of_the_recipes_in_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those, and no others; a second time there is nothing to do."""
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    await (await filled(tmp_path / "memory.db")).close()
+    monkeypatch.setenv("RECOLLECT_RECIPES", "pgmemory, novamem")
+    steps = ("index all texts under the configuration english",)
+    assert (await AsyncRecollect.migrate(url, dry_run=True)).steps == steps
+    assert (await AsyncRecollect.migrate(url)).steps == steps
+    assert (await AsyncRecollect.migrate(url)).steps == ()
+    store = SqliteStore(tmp_path / "memory.db")
+    await store.open()
+    ready = [await store._connections.read(partial(text_indexes.is_ready, name)) for name in ("english", "simple")]
+    assert ready == [True, False]
+    await store.close()
+    monkeypatch.setenv("RECOLLECT_RECIPES", "nothing")
+    with pytest.raises(InvalidRequest, match="there is no recipe 'nothing'"):
+        await AsyncRecollect.migrate(url)

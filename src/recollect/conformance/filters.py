@@ -157,3 +157,13 @@ async def spec_filters_come_before_the_limit(store: Store) -> None:
     assert await nearest(store, unit(1), where, limit=3) == ["z0", "z1", "z2"]
     assert sorted(await found(store, "umbrella", where, limit=3)) == ["z0", "z1", "z2"]
     assert await reached(store, ["hub"], where, limit=3) == ["z0", "z1", "z2"]
+
+
+async def spec_long_sources_are_stored_and_found(store: Store) -> None:
+    """A source may be as long as a draft's, in whatever script, and is found by any of its beginnings."""
+    for letter in ("a", "ж", "語", "🜁"):
+        source = letter * 2000
+        await store.add(HERE, [record(letter, source=source), record(letter + "!", source=source[:-1] + "!")])
+        for prefix, expected in ((letter, 2), (source[:1000], 2), (source, 1), (source[:1000] + "!", 0)):
+            page = await store.list(HERE, Filter(source_prefix=prefix, now=NOW), limit=10)
+            assert len(page.memories) == expected, (letter, len(prefix))

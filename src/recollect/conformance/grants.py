@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from recollect.conformance.samples import HERE, record
 from recollect.ports import Store
 from recollect.types import Grant
 
 READER = "reader"
 WRITER = "writer"
+READ: Final = "read"
+WRITE: Final = "write"
 
 
 async def spec_a_grant_is_seen_from_both_sides(store: Store) -> None:
@@ -60,9 +64,9 @@ async def spec_a_second_grant_changes_the_access(store: Store) -> None:
         await store.grant(HERE, "notes", READER, access)
         assert list(await store.offered_to(READER)) == [Grant(HERE, "notes", READER, access)]
     assert await store.accept(HERE, "notes", READER)
-    for access in ("write", "read"):
-        await store.grant(HERE, "notes", READER, access)
-        assert list(await store.granted_to(READER)) == [Grant(HERE, "notes", READER, access, accepted=True)]
+    for again in (WRITE, READ):
+        await store.grant(HERE, "notes", READER, again)
+        assert list(await store.granted_to(READER)) == [Grant(HERE, "notes", READER, again, accepted=True)]
 
 
 async def spec_a_grant_is_revoked_by_its_owner_alone(store: Store) -> None:

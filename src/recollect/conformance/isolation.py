@@ -41,6 +41,7 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "history": (lambda store: store.history(THERE, "a", limit=10), []),
     "beside": (lambda store: store.beside(THERE, IDS, 2), {}),
     "visible": (lambda store: store.visible(THERE, IDS, ALL), set()),
+    "sample": (lambda store: store.sample(THERE, ["default"], limit=5), (0, [])),
     "pending": (lambda store: store.pending(THERE, limit=10), []),
     "put_vectors": (lambda store: store.put_vectors(THERE, EMBEDDED), None),
     "fail_vectors": (lambda store: store.fail_vectors(THERE, [*IDS, "c"]), None),

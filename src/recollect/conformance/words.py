@@ -196,3 +196,30 @@ async def spec_a_title_may_be_worth_more(store: Store) -> None:
     await store.add(HERE, batch)
     assert await found(store, "deploy", **PLAIN) == ["a", "b"]
     assert await found(store, "deploy", title_boost=5.0, **PLAIN) == ["b", "a"]
+
+
+async def spec_words_are_counted_within_namespaces(store: Store) -> None:
+    """Asked `within` some namespaces, scores and the background are those of a space that holds nothing else."""
+    notes = {f"n{n}": f"umbrella number {n}" + " of the kite" * (n % 3) for n in range(9)}
+    await store.add(HERE, [record(id, text, namespace="notes") for id, text in notes.items()])
+    asked = replace(question("kite umbrella 3"), within=("notes",))
+    where = replace(ALL, namespaces=("notes",))
+    before = await store.search_words(HERE, asked, where, limit=20)
+    whole = await store.search_words(HERE, replace(asked, within=()), where, limit=20)
+    assert (before.hits, before.background) == (whole.hits, whole.background)
+    await store.add(HERE, [record(f"s{n}", f"kite {n} {n}", namespace="secret") for n in range(30)])
+    assert await store.search_words(HERE, asked, where, limit=20) == before
+    whole = await store.search_words(HERE, replace(asked, within=()), where, limit=20)
+    assert whole.background != before.background
+
+
+async def spec_a_sample_stands_for_its_namespaces(store: Store) -> None:
+    """It is the same whatever else is there, whatever came first; and all of what is asked for, where that is few."""
+    await store.add(HERE, [record(f"n{n}", f"umbrella {n}", namespace="notes") for n in range(20)])
+    total, ids = await store.sample(HERE, ["notes"], limit=5)
+    assert (total, len(set(ids))) == (20, 5)
+    await store.add(HERE, [record(f"s{n}", f"kite {n}", namespace="secret") for n in range(20)])
+    assert await store.sample(HERE, ["notes"], limit=5) == (total, ids)
+    total, ids = await store.sample(HERE, ["secret", "notes"], limit=100)
+    assert (total, len(set(ids))) == (40, 40)
+    assert await store.sample(HERE, ["nothing"], limit=5) == (0, [])

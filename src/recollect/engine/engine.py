@@ -298,14 +298,12 @@ class Engine:
         self._wrote()
         return unlinked
 
-    async def neighbors(
-        self, space: str, id: str, *, depth: int, limit: int, namespaces: tuple[str, ...] = ()
-    ) -> builtins.list[Neighbor]:
-        """What is linked to a memory, within 1 to 3 steps, strongest first; in all namespaces, or in some."""
+    async def neighbors(self, space: str, id: str, *, depth: int, limit: int) -> builtins.list[Neighbor]:
+        """What is linked to a memory, within 1 to 3 steps, strongest first."""
         check_number("depth", depth, 1, 3, whole=True)
         check_number("limit", limit, 1, LIST_MOST, whole=True)
         await self.get(space, id)
-        where = Filter(namespaces=namespaces, include_superseded=True, now=datetime.now(UTC))
+        where = Filter(include_superseded=True, now=datetime.now(UTC))
         reached = await self.store.walk(space, [id], where, depth=depth, limit=limit)
         rows = await read_all([r.id for r in reached], partial(self.store.get, space))
         return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]

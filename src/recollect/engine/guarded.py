@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from recollect.engine.guards import Guard, Guards
@@ -15,6 +15,7 @@ from recollect.ports import (
     Embedder,
     Engine,
     Reached,
+    Sample,
     Store,
     VectorHits,
     VectorIndex,
@@ -22,7 +23,7 @@ from recollect.ports import (
     WordIndex,
     WordSearch,
 )
-from recollect.types import Filter, Memory, Scored
+from recollect.types import Edge, Filter, Memory, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -78,6 +79,8 @@ class Rows(Threads, Protocol):
 
     async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]: ...
 
+    def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]: ...
+
 
 class GuardedRows:
     """A store's rows behind its guard."""
@@ -94,6 +97,17 @@ class GuardedRows:
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         return await self._guard.call(lambda: self._rows.visible(space, ids, where))
+
+    async def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
+        for edge in await self._guard.call(lambda: _listed(self._rows.edges(space, ids))):
+            yield edge
+
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
+        return await self._guard.call(lambda: self._rows.sample(space, namespaces, limit=limit))
+
+
+async def _listed(edges: AsyncIterator[Edge]) -> list[Edge]:
+    return [edge async for edge in edges]
 
 
 class GuardedEmbedder:
@@ -147,5 +161,5 @@ class Engines:
         return {
             "vector": VectorLeg(self.vectors, self.rows),
             "keyword": KeywordLeg(self.words),
-            "graph": GraphLeg(self.links),
+            "graph": GraphLeg(self.links, self.rows),
         }

@@ -21,6 +21,7 @@ from recollect.errors import (
     ConfigError,
     EmbeddingMismatch,
     EmbeddingRefused,
+    IndexBuilding,
     InvalidRequest,
     NotAllowed,
     NotFound,
@@ -49,7 +50,7 @@ CLOSING = 1.0
 """Seconds that the end of a client waits for calls that do not heed being cancelled."""
 
 NOT_THE_ENGINES_FAULT = (
-    ConfigError, EmbeddingMismatch, EmbeddingRefused, InvalidRequest, NotAllowed, NotFound, Stopped,
+    ConfigError, EmbeddingMismatch, EmbeddingRefused, IndexBuilding, InvalidRequest, NotAllowed, NotFound, Stopped,
 )  # fmt: skip
 """What says nothing about an engine's health: the caller's mistakes, a space's own key, and a caller who has gone."""
 

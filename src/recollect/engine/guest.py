@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect.engine.engine import Engine
+from recollect.engine.engine import LIST_MOST, Engine
 from recollect.errors import InvalidRequest, NotFound
-from recollect.limits import check_name
+from recollect.legs.graph import made_links
+from recollect.limits import check_name, check_number
 from recollect.options import ListOptions, RecallOptions
 from recollect.types import Access, Draft, Edge, Filter, Memory, Neighbor, Page, Recall, Remembered
 
@@ -79,11 +80,17 @@ class Guest:
         return await self._engine.unlink(self.owner, source, target, relation)
 
     async def neighbors(self, id: str, *, limit: int) -> builtins.list[Neighbor]:
-        """What is linked to a memory directly: a longer way might lead through what is not granted."""
+        """What somebody has linked to a memory directly: a longer way might lead through what is not granted, and the
+        links that come by themselves tell of the whole space.
+        """
         await self._may("read")
+        check_number("limit", limit, 1, LIST_MOST, whole=True)
         await self._holds(id)
-        found = await self._engine.neighbors(self.owner, id, depth=1, limit=limit, namespaces=(self.namespace,))
-        return [neighbor for neighbor in found if neighbor.memory.namespace == self.namespace]
+        store = self._engine.store
+        where = Filter(namespaces=(self.namespace,), include_superseded=True, now=datetime.now(UTC))
+        reached = await made_links(store, self.owner, [id], where, limit=limit)
+        rows = await store.get(self.owner, [one.id for one in reached])
+        return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]
 
     async def _may(self, wanted: Access) -> None:
         await self._engine.sharing.may(self._caller, self.owner, self.namespace, wanted)

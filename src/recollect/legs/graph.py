@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
 from recollect.legs.question import Question
 from recollect.ports import Reached
 from recollect.recipes import Lane
-from recollect.types import Filter, Ranking, Scored
+from recollect.types import SIMILAR, Edge, Filter, Ranking, Scored
 
 MEANING_SHARE = 0.5
 """How much of its patience the lane waits for the nearest by meaning. The rest is enough to start from words instead
@@ -24,17 +24,31 @@ class Links(Protocol):
     ) -> Sequence[Reached]: ...
 
 
-class GraphLeg:
-    """Starts from the question's own nearest memories: by meaning, or by words where meaning is not to be had."""
+class OwnLinks(Protocol):
+    """What is needed of a store to show a guest the links of another's space."""
 
-    def __init__(self, index: Links) -> None:
+    def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]: ...
+
+    async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]: ...
+
+
+class GraphLeg:
+    """Starts from the question's own nearest memories: by meaning, or by words where meaning is not to be had. For a
+    guest it follows the links of the store itself.
+    """
+
+    def __init__(self, index: Links, store: OwnLinks) -> None:
         self._index = index
+        self._store = store
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         seeds = await self._seeds(question, lane)
-        reached = await self._index.walk(
-            question.space, seeds, question.filter_of(lane), depth=lane.depth, limit=question.fanout
-        )
+        where = question.filter_of(lane)
+        reached: Sequence[Reached]
+        if question.guest:
+            reached = await made_links(self._store, question.space, seeds, where, limit=question.fanout)
+        else:
+            reached = await self._index.walk(question.space, seeds, where, depth=lane.depth, limit=question.fanout)
         return Ranking(lane.name, "graph", tuple(Scored(r.id, r.strength) for r in reached))
 
     async def _seeds(self, question: Question, lane: Lane) -> list[str]:
@@ -44,3 +58,33 @@ class GraphLeg:
         except Exception:  # noqa: BLE001  # whatever ails the embedder or the vector index, their own lane reports it
             nearest = await question.wordiest(where, limit=lane.seeds)
         return [hit.id for hit in nearest[: lane.seeds]]
+
+
+async def made_links(
+    store: OwnLinks, space: str, seeds: Sequence[str], where: Filter, *, limit: int
+) -> Sequence[Reached]:
+    """What somebody has linked to these memories, one step away, strongest first, as far as a guest may see it. Links
+    that come by themselves lead to the nearest of the whole space: by where they lead, or not, they would tell a guest
+    what else is there.
+    """
+    if not seeds:
+        return []
+    reached = strongest([edge async for edge in store.edges(space, seeds) if edge.relation != SIMILAR], seeds)
+    seen = await store.visible(space, [one.id for one in reached], where)
+    return [one for one in reached if one.id in seen][:limit]
+
+
+def strongest(edges: Iterable[Edge], seeds: Iterable[str]) -> list[Reached]:
+    """What edges lead to from some seeds, by the strongest edge to each, ties by id."""
+    best: dict[str, Reached] = {}
+    begin = set(seeds)
+    for edge in edges:
+        for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
+            one = Reached(far, edge.strength, 1, edge.relation)
+            if near in begin and (far not in best or _rank(one) < _rank(best[far])):
+                best[far] = one
+    return sorted(best.values(), key=_rank)
+
+
+def _rank(one: Reached) -> tuple[float, str, str]:
+    return -one.strength, one.id, one.relation

@@ -28,6 +28,7 @@ class KeywordLeg:
             score=lane.score,
             title_boost=lane.title_boost,
             context=lane.context,
+            within=question.within,
         )
         found = await self._index.search_words(question.space, search, question.filter_of(lane), limit=question.fanout)
         exact = exact_hits(question.words.phrases, found)

@@ -81,8 +81,15 @@ class Question:
 
     async def wordiest(self, where: Filter, *, limit: int) -> Sequence[Scored]:
         """The memories that hold most of the question's words."""
-        search = WordSearch(text=self.text, terms=self.words.terms, phrases=self.words.phrases)
+        search = WordSearch(text=self.text, terms=self.words.terms, phrases=self.words.phrases, within=self.within)
         return (await self.word_index.search_words(self.space, search, where, limit=limit)).hits
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """The namespaces by which scores are measured: for a guest those that it may see, so that no score tells it of
+        the others; otherwise none, which means the whole space.
+        """
+        return self.where.namespaces if self.guest else ()
 
     def filter_of(self, lane: Lane) -> Filter:
         """The caller's filter, narrowed to the lane's kinds."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from recollect.legs.question import Question
-from recollect.ports import Beside, VectorIndex
+from recollect.ports import Beside, Sample, VectorIndex
 from recollect.recipes import Lane
-from recollect.types import Filter, Ranking, Scored
+from recollect.types import Background, Filter, Ranking, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -18,13 +18,20 @@ REACH = 2
 BLEND = (0.3, 0.15)
 """What the neighbours at distance 1 and 2 add to a memory's own vector."""
 
+SAMPLED = 256
+"""Memories that stand for all that a guest may see."""
+
 
 class Threads(Protocol):
-    """What the leg needs of a store: what stands beside a memory, and which of that may be seen."""
+    """What the leg needs of a store: what stands beside a memory, which of that may be seen, and some memories that
+    stand for all of some namespaces.
+    """
 
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]: ...
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]: ...
+
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample: ...
 
 
 class VectorLeg:
@@ -38,7 +45,21 @@ class VectorLeg:
         threaded = [hit.id for hit in hits if found.threaded is None or hit.id in found.threaded]
         if lane.context and threaded:
             hits = await self._with_neighbours(question, lane, hits, threaded)
-        return Ranking(lane.name, "vector", clamped(hits, lane.lowest), found.background)
+        background = found.background
+        if question.guest:
+            background = await question.once("background", lambda: self._seen_by(question), "store")
+        return Ranking(lane.name, "vector", clamped(hits, lane.lowest), background)
+
+    async def _seen_by(self, question: Question) -> Background | None:
+        """How the question compares with what a guest may see: the rest of the space must not show in its scores."""
+        import numpy as np  # late: a recipe can be read without it
+
+        total, ids = await self._threads.sample(question.space, question.within, limit=SAMPLED)
+        vectors = await self._index.vectors(question.space, ids)
+        rows = [vectors[id] for id in ids if id in vectors]
+        if not rows:
+            return None
+        return Background.of(np.vecdot(np.stack(rows), await question.vector()).tolist(), total)
 
     async def _with_neighbours(
         self, question: Question, lane: Lane, hits: Sequence[Scored], threaded: Sequence[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from recollect.stores.contents import utc
 from recollect.stores.filtering import first_after, is_open
@@ -15,6 +15,9 @@ from recollect.types import Filter
 __all__ = ["is_open", "rows_clause", "rows_query", "where_clause"]
 
 Clause: TypeAlias = tuple[str, dict[str, Any]]
+
+INDEXED: Final = 200
+"""Characters of a source that its index holds, as the schema says."""
 
 _TAGGED = "m.row IN (SELECT t.row FROM tags AS t WHERE t.space = %(f_space)s AND t.tag = %(f_tag)s)"
 
@@ -50,7 +53,7 @@ def _pieces(space: int, where: Filter) -> Iterator[Clause]:
     if where.tags:
         yield "m.tags @> %(f_tags)s::text[]", {"f_tags": list(where.tags)}
     if where.source_prefix:
-        yield from _prefix("m.source", where.source_prefix)
+        yield from _source(where.source_prefix)
     if where.thread is not None:
         yield "m.thread = %(f_thread)s", {"f_thread": where.thread}
     if where.since:
@@ -65,9 +68,17 @@ def _pieces(space: int, where: Filter) -> Iterator[Clause]:
         yield "(m.expires_at IS NULL OR m.expires_at > %(f_now)s)", {"f_now": utc(where.now or datetime.now(UTC))}
 
 
-def _prefix(column: str, prefix: str) -> Iterator[Clause]:
-    """A prefix as a range, which an index can walk and in which no character is a wildcard."""
-    yield f"{column} >= %(f_source)s", {"f_source": prefix}
+def _source(prefix: str) -> Iterator[Clause]:
+    """A prefix as a range, which an index can walk and in which no character is a wildcard: the index holds the first
+    characters of a source, and a longer prefix is compared with the rest.
+    """
+    yield from _range(f"left(m.source, {INDEXED})", "f_source", prefix[:INDEXED])
+    if len(prefix) > INDEXED:
+        yield from _range("m.source", "f_whole_source", prefix)
+
+
+def _range(column: str, name: str, prefix: str) -> Iterator[Clause]:
+    yield f"{column} >= %({name})s", {name: prefix}
     end = first_after(prefix)
     if end:
-        yield f"{column} < %(f_source_end)s", {"f_source_end": end}
+        yield f"{column} < %({name}_end)s", {f"{name}_end": end}

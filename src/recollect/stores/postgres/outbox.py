@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from recollect.ports import Entry, Lag
 from recollect.stores.contents import utc
@@ -11,14 +12,23 @@ from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.rows import firsts, rows_of
 from recollect.types import Leg
 
+TRIGGERS: Final = {
+    "memories": ("note_remembered", "note_changed", "note_forgotten"),
+    "edges": ("note_linked", "note_link_changed", "note_unlinked"),
+}
+"""What tells of changes, by table; other triggers of these tables are none of the outbox's business."""
+VECTOR_TRIGGERS: Final = ("note_embedded", "note_unembedded")
+
 Q = load(__name__, "outbox.sql")
 
 
 async def feed(db: Database, index: str, leg: Leg) -> None:
     """Tell an index of every change; the first time of everything there is."""
     if await rows_of(db, Q["feed"], index=index, leg=leg):
-        for table in ("memories", "edges", *await firsts(db, Q["vector_tables"])):
-            await db.execute(Q["awaken"].format(table=table))
+        tables = TRIGGERS | dict.fromkeys(await firsts(db, Q["vector_tables"]), VECTOR_TRIGGERS)
+        for table, triggers in tables.items():
+            enabled = ", ".join(f"ENABLE TRIGGER {trigger}" for trigger in triggers)
+            await db.execute(Q["awaken"].format(table=table, triggers=enabled))
         await enter_all(db, index)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from recollect.ports import Beside, Mark
+from recollect.ports import Beside, Mark, Sample
 from recollect.stores.contents import content_hash, standing, utc
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
@@ -50,6 +50,11 @@ def _page(found: Sequence[Stored], limit: int) -> Page:
 async def visible(db: Database, space: int, ids: Sequence[str], where: Filter) -> set[str]:
     condition, values = where_clause(space, where)
     return set(await firsts(db, Q["visible"].format(where=condition), ids=list(ids), **values))
+
+
+async def sample(db: Database, space: int, namespaces: Sequence[str], limit: int) -> Sample:
+    ((count, ids),) = await rows_of(db, Q["sample"], space=space, namespaces=list(namespaces), limit=limit)
+    return Sample(count, ids)
 
 
 async def beside(db: Database, space: int, ids: Sequence[str], reach: int) -> dict[str, Beside]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
+from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
 from recollect.settings import PostgresSettings
 from recollect.stores.postgres import (
     grants,
@@ -214,6 +214,9 @@ class PostgresStore:
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         return await self._read(space, lambda db, number: records.visible(db, number, ids, where))
+
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
+        return await self._read(space, lambda db, number: records.sample(db, number, namespaces, limit))
 
     async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
         return await self._read(space, lambda db, number: records.pending(db, number, space, limit))

@@ -1,18 +1,27 @@
 """The seeds' words: a text-search configuration of Postgres, its readings of a question and its scores.
 
-The memories have a generated column for each configuration that was ever asked for. It is added by `migrate`, or by the
-first question that needs it where the table is soon written anew: who only asks by the default recipe does not pay for
-words that nobody looks up, which would make storing a memory half as fast again.
+The memories have a column for each configuration that is wanted. Whoever asks by the default recipe alone does not pay
+for words that nobody looks up, which would make storing a memory half as fast again. `migrate` adds any configuration;
+a question may add the two that the built-in recipes need, and no other.
+
+Neither keeps anybody from reading or writing. An empty column comes first, with a trigger that fills it for what is
+written from then on. Then the memories that are there are filled in, batch by batch, and the index is built
+concurrently. `facts` says how far that is, so that the next process goes on where one was stopped. A lock lets one
+process at a time do it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from recollect.errors import InvalidRequest
+from psycopg import errors
+
+from recollect.errors import IndexBuilding, InvalidRequest, RecollectError
 from recollect.limits import CONFIGURATION
 from recollect.ports import KeywordScore, Match, WordHits, WordSearch
 from recollect.stores.named_sql import load
@@ -21,10 +30,20 @@ from recollect.stores.postgres.filters import where_clause
 from recollect.stores.postgres.rows import firsts, rows_of
 from recollect.types import Filter, Scored
 
+BUILT_IN: Final = ("simple", "english")
+"""What the built-in recipes ask for: a question may have these added."""
 SOON_WRITTEN: Final = 64 << 20
-"""Bytes of the table up to which a question may have a column added: for some seconds nobody can use the table."""
+"""Bytes of the table up to which a question waits for its index; beyond that it is told how far the index is."""
+BATCH: Final = 500
+"""Memories that one transaction fills in."""
+POLL_SECONDS: Final = 0.1
+"""Between two looks at what another process builds."""
+REST_SECONDS: Final = 60.0
+"""Between a build that failed and the next."""
+READY: Final = "ready"
 
 Q = load(__name__, "text_indexes.sql")
+_log = logging.getLogger(__name__)
 _READINGS: Final[dict[Match, str]] = {"plain": "plainto_tsquery", "websearch": "websearch_to_tsquery"}
 _SCORES: Final[dict[KeywordScore, str]] = {"ts_rank": "ts_rank", "ts_rank_cd": "ts_rank_cd"}
 _WILDCARD: Final = re.compile(r"[\\%_]")
@@ -50,74 +69,173 @@ async def search(db: Database, space: int, search: WordSearch, where: Filter, li
     return WordHits([Scored(id, score) for id, score in await rows_of(db, statement, **values)])
 
 
-async def lacks_column(db: Database, configuration: str) -> bool:
-    """Whether a configuration must be added before it can be searched. Raises InvalidRequest for one that the server
-    does not know.
+class Progress(NamedTuple):
+    """How far an index is: the last space and row that were filled in, and how many memories that makes."""
+
+    space: int = 0
+    row: int = 0
+    done: int = 0
+
+
+class IndexState(NamedTuple):
+    """How far the index of a configuration is (None: nobody has begun it), how many memories there are, about, and how
+    many bytes they take.
     """
+
+    progress: Progress | None
+    ready: bool
+    memories: int
+    size: int
+
+
+async def look(db: Database, configuration: str) -> IndexState:
+    """What there is of a configuration. Raises InvalidRequest for one that the server does not know."""
     if not CONFIGURATION.fullmatch(configuration):
         raise InvalidRequest(f"{configuration!r:.80} is no name of a text-search configuration")
     column = column_of(configuration)
-    ((installed, there),) = await rows_of(db, Q["configuration"], name=configuration, column=column)
+    ((installed, said, memories, size),) = await rows_of(db, Q["state"], name=configuration, column=column)
     if not installed:
         known = ", ".join(await firsts(db, Q["configurations"]))
         raise InvalidRequest(f"this server has no text-search configuration {configuration!r}; it has: {known}")
-    return not there
+    if said is None or said == READY:
+        return IndexState(None, said == READY, memories, size)
+    progress = Progress(*map(int, said.split()))
+    return IndexState(progress, ready=False, memories=max(memories, progress.done), size=size)
 
 
-async def add_configuration(db: Database, configuration: str) -> None:
-    """Index the words of all memories under a configuration, and keep them so. The table is written anew, and nobody
-    can use it meanwhile. Adding one that is there does nothing.
+async def build(db: Database, configuration: str) -> None:
+    """Have an index of a configuration, whoever makes it: this connection, on which each statement is a transaction, or
+    another process that has begun. One that is there is left as it is.
     """
-    if await lacks_column(db, configuration):
-        names = {"column": column_of(configuration), "configuration": configuration}
-        await db.execute(Q["add_column"].format(**names))
+    while not (await look(db, configuration)).ready:
+        if (await firsts(db, Q["try_lock"], column=column_of(configuration)))[0]:
+            try:
+                state = await look(db, configuration)
+                if not state.ready:
+                    await _build_alone(db, configuration, state.progress)
+            finally:
+                await db.execute(Q["unlock"], {"column": column_of(configuration)})
+        else:
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _build_alone(db: Database, configuration: str, progress: Progress | None) -> None:
+    names = {"column": column_of(configuration), "configuration": configuration}
+    if progress is None:
+        progress = Progress()
+        async with db.transaction():
+            await db.execute(Q["not_long"])
+            await db.execute(Q["add_column"].format(**names))
+            await _note(db, configuration, progress)
+    while (further := await _fill_some(db, configuration, progress)) is not None:
+        progress = further
+    if not (await firsts(db, Q["has_index"], index=f"memories_{names['column']}"))[0]:
+        await db.execute(Q["drop_index"].format(**names))
         await db.execute(Q["add_index"].format(**names))
+    await db.execute(Q["set_state"], {"column": names["column"], "state": READY})
+
+
+async def _fill_some(db: Database, configuration: str, progress: Progress) -> Progress | None:
+    """Fill the next memories in; None when all are. A row that somebody else holds is waited for, but not for so long
+    that the two could wait for each other.
+    """
+    space, row, done = progress
+    try:
+        async with db.transaction():
+            await db.execute(Q["fill_quietly"], {"space": space})
+            rows = await firsts(db, Q["next_rows"], space=space, row=row, most=BATCH)
+            if not rows:
+                following = await firsts(db, Q["next_space"], space=space)
+                further = Progress(following[0], 0, done) if following else None
+            else:
+                statement = Q["fill"].format(column=column_of(configuration), configuration=configuration)
+                await db.execute(statement, {"space": space, "rows": rows})
+                further = Progress(space, rows[-1], done + len(rows))
+            if further:
+                await _note(db, configuration, further)
+            return further
+    except errors.LockNotAvailable:
+        await asyncio.sleep(POLL_SECONDS)
+        return progress
+
+
+async def _note(db: Database, configuration: str, progress: Progress) -> None:
+    state = " ".join(map(str, progress))
+    await db.execute(Q["set_state"], {"column": column_of(configuration), "state": state})
 
 
 async def add_lacking(db: Database, configurations: Sequence[str], *, dry_run: bool) -> list[str]:
     """Index texts under those of these configurations that the store lacks; which they were, or are."""
-    lacking = [name for name in configurations if await lacks_column(db, name)]
+    lacking = [name for name in configurations if not (await look(db, name)).ready]
     for name in () if dry_run else lacking:
-        async with db.transaction():
-            await add_configuration(db, name)
+        await build(db, name)
     return lacking
 
 
 class Configurations:
-    """The configurations that a store has columns for, seen to before a question is asked under one of them."""
+    """The configurations that a store has indexes of, seen to before a question is asked under one of them."""
 
     def __init__(self, aside: Aside) -> None:
-        """`aside` gives connections beside the pool, on which columns are added."""
+        """`aside` gives connections beside the pool, on which indexes are built."""
         self._aside = aside
-        self._there: set[str] = set()
-        self._adding: dict[str, asyncio.Task[None]] = {}
+        self._ready: set[str] = set()
+        self._building: dict[str, asyncio.Task[None]] = {}
+        self._failed: dict[str, tuple[float, RecollectError]] = {}
 
     async def ensure(self, configuration: str) -> None:
-        """Have a column for a configuration. Who stops waiting does not stop it: the next question finds it there."""
-        if configuration in self._there:
+        """Return where a configuration can be searched. An index that the built-in recipes need is built where it is
+        missing: in a small table whoever asks waits for it, and does not stop it by leaving. Raises IndexBuilding for a
+        larger one, and InvalidRequest for any other configuration.
+        """
+        if configuration in self._ready:
             return
-        if configuration not in self._adding:
-            task = asyncio.create_task(self._add(configuration))
-            self._adding[configuration] = task
-            task.add_done_callback(lambda _: self._adding.pop(configuration))
-        await asyncio.shield(self._adding[configuration])
+        async with self._aside() as db:
+            state = await look(db, configuration)
+        if state.ready:
+            self._ready.add(configuration)
+            return
+        if configuration not in BUILT_IN and state.progress is None:
+            raise InvalidRequest(
+                f"this store has no index of {configuration!r} words: `recollect migrate --words {configuration}` "
+                "makes one, while others use the store"
+            )
+        building = self._build(configuration) if configuration in BUILT_IN else None
+        if building is None or state.size > SOON_WRITTEN:
+            done = state.progress.done if state.progress else 0
+            raise IndexBuilding(
+                f"the index of {configuration!r} words is being built: {done:,} of about {state.memories:,} memories "
+                "are in it",
+                backend="postgres",
+            )
+        await asyncio.shield(building)
 
     async def close(self) -> None:
-        await asyncio.gather(*self._adding.values(), return_exceptions=True)
+        """Let go. Another process, or the next, goes on where this one ends."""
+        for task in self._building.values():
+            task.cancel()
+        if self._building:
+            await asyncio.wait(self._building.values())
 
-    async def _add(self, configuration: str) -> None:
+    def _build(self, configuration: str) -> asyncio.Task[None]:
+        failed_at, error = self._failed.get(configuration, (0.0, None))
+        if error is not None and time.monotonic() < failed_at + REST_SECONDS:
+            raise error
+        if configuration not in self._building:
+            self._building[configuration] = asyncio.create_task(self._run(configuration), name=configuration)
+            self._building[configuration].add_done_callback(self._built)
+        return self._building[configuration]
+
+    async def _run(self, configuration: str) -> None:
         async with self._aside() as db:
-            if await lacks_column(db, configuration):
-                ((size,),) = await rows_of(db, Q["table_size"])
-                if size > SOON_WRITTEN:
-                    raise InvalidRequest(
-                        f"this store has no index of {configuration!r} words yet, and is too large to make one while "
-                        f"others use it: run `recollect migrate --words {configuration}` when that may take a while"
-                    )
-                async with db.transaction():
-                    await db.execute(Q["not_long"])
-                    await add_configuration(db, configuration)
-        self._there.add(configuration)
+            await build(db, configuration)
+        self._ready.add(configuration)
+
+    def _built(self, task: asyncio.Task[None]) -> None:
+        del self._building[task.get_name()]
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, RecollectError):
+            self._failed[task.get_name()] = (time.monotonic(), error)
+            _log.warning("The index of %r words could not be built: %s", task.get_name(), error)
 
 
 def escaped(text: str) -> str:

@@ -131,6 +131,32 @@ class Frequencies:
         self._counts.learn(self._known, expressions, numbers, most)
 
 
+class FrequenciesWithin(Frequencies):
+    """The same within some namespaces of a space, counted anew for each search, because what a process remembers of a
+    space would tell of the rest of it.
+    """
+
+    def __init__(self, db: Database, space: int, namespaces: Sequence[str], size: Size) -> None:
+        super().__init__(db, space, size, Counts(), _Known(size, {}))
+        self._namespaces = [*namespaces]
+
+    @classmethod
+    async def counted(cls, db: Database, space: int, namespaces: Sequence[str]) -> FrequenciesWithin:
+        ((memories, length),) = await rows_of(db, Q["size_within"], space=space, namespaces=[*namespaces])
+        return cls(db, space, namespaces, Size(memories, length, 0))
+
+    async def _learn(self, expressions: Sequence[str], most: int | None) -> None:
+        numbers = await rows_of(
+            self._db,
+            Q["count_within"],
+            space=self._space,
+            namespaces=self._namespaces,
+            queries=expressions,
+            most=most,
+        )
+        self._counts.learn(self._known, expressions, [number for (number,) in numbers], most)
+
+
 async def _count(db: Database, space: int, queries: Sequence[str], most: int | None) -> tuple[Size, list[int]]:
     ((*size, numbers),) = await rows_of(db, Q["count"], space=space, queries=queries, most=most)
     return Size(*size), numbers

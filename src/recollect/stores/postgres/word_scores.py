@@ -14,7 +14,7 @@ from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import is_open, rows_query, where_clause
 from recollect.stores.postgres.lexemes import expression
 from recollect.stores.postgres.rows import firsts, rows_of
-from recollect.stores.postgres.word_counts import Counts, Frequencies
+from recollect.stores.postgres.word_counts import Counts, Frequencies, FrequenciesWithin
 from recollect.types import Filter, Scored
 
 __all__ = ["Counts", "search"]
@@ -28,8 +28,7 @@ Q = load(__name__, "words.sql")
 
 async def search(db: Database, space: int, search: WordSearch, where: Filter, limit: int, counts: Counts) -> WordHits:
     """The memories with the best BM25, ties by id."""
-    asked = [part for part, _ in _terms(space, search)] + [own for _, own in _names(space, search)]
-    frequencies = await Frequencies.read(db, space, counts, asked, bm25.BUDGET)
+    frequencies = await _frequencies(db, space, search, counts)
     task = _Search(db, space, search, where, limit, frequencies)
     parts, more = await task.choose(bm25.BUDGET)
     if not parts:
@@ -65,13 +64,14 @@ class _Search:
 
     async def best(self, parts: Sequence[Part], budget: int, passing: list[int] | None) -> list[Scored]:
         """The best that pass the filter; where few rows do, they alone are scored."""
-        if passing is None:
-            condition, values = where_clause(self.space, self.where)
-            statement = Q["best"].format(share=Q["share"], where=condition)
-            values |= {"part_rows": PART_BUDGETS * budget}
-        else:
+        values: dict[str, object]
+        if passing is not None:
             statement = Q["best_among"].format(share=Q["share"])
             values = {"rows": passing}
+        else:
+            condition, values = where_clause(self.space, self.where)
+            statement = Q["best_within" if self.search.within else "best"].format(share=Q["share"], where=condition)
+            values |= {"part_rows": PART_BUDGETS * budget, "namespaces": [*self.search.within]}
         values |= {"space": self.space, "limit": self.limit, **self._formula(parts)}
         found = await rows_of(self.db, statement, **values)
         return [Scored(*hit) for hit in found]
@@ -116,6 +116,13 @@ class _Search:
             "base": bm25.K1 * (1 - bm25.B),
             "slope": bm25.K1 * bm25.B / (average or 1.0),
         }
+
+
+async def _frequencies(db: Database, space: int, search: WordSearch, counts: Counts) -> Frequencies:
+    if search.within:
+        return await FrequenciesWithin.counted(db, space, search.within)
+    asked = [part for part, _ in _terms(space, search)] + [own for _, own in _names(space, search)]
+    return await Frequencies.read(db, space, counts, asked, bm25.BUDGET)
 
 
 async def _passing(db: Database, space: int, where: Filter) -> list[int] | None:

@@ -81,10 +81,18 @@ def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int
     ]
 
 
-def read_among(db: apsw.Connection, expressions: Sequence[str], among: SQL | None = None) -> list[Postings]:
+def among(rows: SQL | None) -> SQL:
+    """The condition that a row of the index is one that a query lists; none, where no query is given."""
+    if rows is None:
+        return "", []
+    query, values = rows
+    return Q["among"].format(rows=query), values
+
+
+def read_among(db: apsw.Connection, expressions: Sequence[str], rows: SQL | None = None) -> list[Postings]:
     """The same among those rows that a query lists, or all: row by row, in Python, and so for few rows."""
-    rows, values = among or ("", [])
-    statement = Q["matches"].format(among=Q["among"].format(rows=rows) if among else "")
+    condition, values = among(rows)
+    statement = Q["matches"].format(among=condition)
     found: list[list[tuple[int, float]]] = [[] for _ in expressions]
     for number, key, times in json.loads(db.execute(statement, [as_json(expressions), *values]).get):
         found[number].append((key, times))

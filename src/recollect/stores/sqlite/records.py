@@ -9,7 +9,7 @@ from datetime import datetime
 import apsw
 
 from recollect.errors import EmbeddingMismatch
-from recollect.ports import Beside, Mark
+from recollect.ports import Beside, Mark, Sample
 from recollect.stores.contents import content_hash, standing
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers
@@ -58,6 +58,11 @@ def _page(db: apsw.Connection, space: int, name: str, ids: Sequence[str], limit:
 def visible(db: apsw.Connection, space: int, ids: Sequence[str], where: Filter) -> set[str]:
     condition, values = where_clause(space, where)
     return set(_firsts(db.execute(Q["visible"].format(where=condition), (as_json(ids), *values))))
+
+
+def sample(db: apsw.Connection, space: int, namespaces: Sequence[str], limit: int) -> Sample:
+    count, ids = db.execute(Q["sample"], (space, as_json(namespaces), limit)).get
+    return Sample(count, json.loads(ids))
 
 
 def beside(db: apsw.Connection, space: int, ids: Sequence[str], reach: int) -> dict[str, Beside]:

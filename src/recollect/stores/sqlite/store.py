@@ -7,6 +7,7 @@ import builtins
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from recollect.errors import ConfigError
-from recollect.ports import Beside, Entry, Lag, Mark, Reached, VectorHits, WordHits, WordSearch
+from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import (
     backups,
     closing,
@@ -100,16 +101,24 @@ class SqliteStore:
         """What opening the file does, or would do, to bring it to the newest version."""
         if row_security:
             raise ConfigError(f"{self.path} is an SQLite file and can have no row security, which Postgres alone has")
-        if words:
+        if unknown := [name for name in words if name not in text_indexes.NAMES]:
             raise ConfigError(
-                f"{self.path} is an SQLite file and takes no text-search configuration, such as {words[0]!r}: it makes "
-                "the text indexes that recipes ask for by itself"
+                f"{self.path} is an SQLite file and knows no text-search configuration {unknown[0]!r}; it knows: "
+                f"{', '.join(text_indexes.NAMES)}"
             )
         steps = await asyncio.to_thread(migrations.steps, self.path)
-        if steps and not dry_run:
-            await self.open()
+        if dry_run and steps:
+            return Migration((*steps, *map(text_indexes.step, words)))
+        if not (steps or words):
+            return Migration(())
+        await self.open()
+        try:
+            lacking = [name for name in words if not await self._connections.read(partial(text_indexes.is_ready, name))]
+            for name in () if dry_run else lacking:
+                await self._text_index(text_indexes.NAMES[name])
+        finally:
             await self.close()
-        return Migration(tuple(steps))
+        return Migration((*steps, *map(text_indexes.step, lacking)))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._vectors.close)
@@ -183,6 +192,9 @@ class SqliteStore:
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
         return await self._read(space, lambda db, number: records.visible(db, number, ids, where))
 
+    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
+        return await self._read(space, lambda db, number: records.sample(db, number, namespaces, limit))
+
     async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
         found = await self._read(space, lambda db, number: fetch(db, number, space, records.pending(db, number, limit)))
         return [*found.values()]
@@ -228,18 +240,20 @@ class SqliteStore:
 
         answer = await self._read(space, work)
         while isinstance(answer, str):
-            await self._text_index(answer)
+            building = self._text_index(answer)
+            await self._connections.read(partial(text_indexes.refuse_to_wait, answer))
+            await asyncio.shield(building)
             answer = await self._read(space, work)
         return answer
 
-    async def _text_index(self, name: str) -> None:
+    def _text_index(self, name: str) -> asyncio.Task[None]:
         """The first recipe that asks for a seed's words has their index made. Whoever stops waiting for it, as a lane
         does that is late, does not stop it: a later recall finds it done.
         """
         if name not in self._building:
             self._building[name] = asyncio.create_task(self._build_text_index(name), name=name)
             self._building[name].add_done_callback(self._built)
-        await asyncio.shield(self._building[name])
+        return self._building[name]
 
     async def _build_text_index(self, name: str) -> None:
         """Batch by batch: others may write between, and closing the store ends it there."""

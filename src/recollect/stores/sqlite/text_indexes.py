@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import apsw
 
-from recollect.errors import InvalidRequest
+from recollect.errors import IndexBuilding, InvalidRequest
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
@@ -40,6 +40,10 @@ Q = load(__name__, "words.sql")
 _READINGS: Final[dict[str, Callable[[Configuration, str], Question | None]]] = {"plain": plain, "websearch": websearch}
 _SCORES: Final[dict[str, Score]] = {"ts_rank": ts_rank, "ts_rank_cd": ts_rank_cd}
 _CONFIGURATIONS: Final[dict[str, Configuration]] = {"words_simple": "simple", "words_english": "english"}
+NAMES: Final[dict[str, str]] = {configuration: name for name, configuration in _CONFIGURATIONS.items()}
+"""The index of each configuration."""
+WAITED_FOR: Final = 20_000
+"""Memories that a question waits for where its index lacks them; of more it is told how far the index is."""
 
 
 def register(db: apsw.Connection) -> None:
@@ -57,6 +61,27 @@ def missing_index(db: apsw.Connection, search: WordSearch) -> str | None:
         known = ", ".join(_CONFIGURATIONS.values())
         raise InvalidRequest(f"a store in a file knows no {search.words!r} words; it knows: {known}")
     return None if _carried(db).get(name) == READY else name
+
+
+def is_ready(configuration: str, db: apsw.Connection) -> bool:
+    """Whether the index of a configuration is there and complete."""
+    return _carried(db).get(NAMES[configuration]) == READY
+
+
+def step(configuration: str) -> str:
+    """What `migrate` does for a configuration."""
+    return f"index all texts under the configuration {configuration}"
+
+
+def refuse_to_wait(name: str, db: apsw.Connection) -> None:
+    """Raises IndexBuilding where an index lacks so much that nobody waits for it."""
+    reached, last = _carried(db).get(name, 0), db.execute(Q["last_row"]).get
+    if reached != READY and last - int(reached) > WAITED_FOR:
+        raise IndexBuilding(
+            f"the index of {_CONFIGURATIONS[name]!r} words is being built: about {int(reached):,} of {last:,} memories "
+            "are in it",
+            backend="sqlite",
+        )
 
 
 def build_index(db: apsw.Connection, name: str, batch: int = 2_000) -> bool:

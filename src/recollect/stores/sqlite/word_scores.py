@@ -1,7 +1,8 @@
 """BM25 for one space, out of where its terms stand.
 
 Every term is stored with its space ("7:invoice"), so a term's postings, and with them its document frequency, belong to
-one space; a row's length is compared with the average of its space.
+one space; a row's length is compared with the average of its space. Where a search is `within` some namespaces, only
+their rows are counted, compared and read.
 """
 
 from __future__ import annotations
@@ -55,18 +56,21 @@ class Counts:
 
 
 class Frequencies:
-    """How common words are, for one search."""
+    """How common words are in a space, or within some of its namespaces, for one search."""
 
-    def __init__(self, db: apsw.Connection, counts: Counts) -> None:
+    def __init__(self, db: apsw.Connection, space: int, counts: Counts, within: Sequence[str] = ()) -> None:
         self._db = db
-        self._known = counts.at(self._number("seq"))
-
-    def space_size(self, space: int) -> int:
-        return self._once(("space_size", space), space)
-
-    def average_length(self, space: int) -> float:
-        """How many terms the word index holds of a memory of the space."""
-        return self._once(("space_terms", space), space) / max(self.space_size(space), 1)
+        self._known = counts.at(db.execute(Q["seq"]).get)
+        self.within: SQL | None = (Q["rows_within"], [space, as_json(within)]) if within else None
+        self._where = f"{space} {as_json(within)} " if within else ""
+        if within:
+            self.size = self._once("size_within", space, as_json(within))
+            terms = self._once("terms_within", space, as_json(within))
+        else:
+            self.size = self._once("space_size", space)
+            terms = self._once("space_terms", space)
+        self.average_length = terms / max(self.size, 1)
+        """How many terms the word index holds of a memory."""
 
     def matching(self, expression: str, most: int = ALL) -> int:
         """How many rows match, counted no further than `most`."""
@@ -75,21 +79,20 @@ class Frequencies:
     def all_matching(self, expressions: Sequence[str], most: int = ALL) -> list[int]:
         """The same for several, those that are not known yet in one statement."""
         known = self._known
-        unknown = [each for each in dict.fromkeys(expressions) if (each, most) not in known]
+        keys = {each: (self._where + each, most) for each in expressions}
+        unknown = [each for each, key in keys.items() if key not in known]
         if unknown:
-            counted = json.loads(self._db.execute(Q["matching"], (as_json(unknown), most)).get)
-            known.update(zip(((each, most) for each in unknown), counted, strict=True))
-        return [known[each, most] for each in expressions]
+            among, values = postings.among(self.within)
+            statement = Q["matching"].format(among=among)
+            counted = json.loads(self._db.execute(statement, (*values, most, as_json(unknown))).get)
+            known.update(zip((keys[each] for each in unknown), counted, strict=True))
+        return [known[keys[each]] for each in expressions]
 
-    def _once(self, key: tuple[str, int], *parameters: str | int) -> int:
-        query, _ = key
+    def _once(self, query: str, *parameters: str | int) -> int:
+        key = (f"{query} {self._where}", int(parameters[0]))
         if key not in self._known:
-            self._known[key] = self._number(query, *parameters)
+            self._known[key] = self._db.execute(Q[query], parameters).get
         return self._known[key]
-
-    def _number(self, query: str, *parameters: str | int) -> int:
-        number: int = self._db.execute(Q[query], parameters).get
-        return number
 
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
@@ -102,13 +105,12 @@ def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> 
     """The question's rarest parts within a budget, and whether others that this space holds were left out. Nothing is
     counted beyond the budget: what is so common is left out.
     """
-    size = counts.space_size(space)
     wanted = [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
     wanted += [(phrase, 1.0) for phrase in _phrases(counts, space, search)]
     rows = counts.all_matching([each for each, _ in wanted], budget + 1)
     chosen, more = bm25.choose((Counted(*part, count) for part, count in zip(wanted, rows, strict=True)), budget)
     exact = (one if one.rows <= budget else one._replace(rows=counts.matching(one.expression)) for one in chosen)
-    return [bm25.weighed(one, size) for one in exact], more
+    return [bm25.weighed(one, counts.size) for one in exact], more
 
 
 def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[str]:
@@ -121,12 +123,12 @@ def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[st
 
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, known: Counts) -> WordHits:
     """The memories with the best BM25, ties by id."""
-    counts = Frequencies(db, known)
-    passing = None if is_open(where) else _Passing.of(db, space, where, counts.space_size(space))
+    counts = Frequencies(db, space, known, search.within)
+    passing = None if is_open(where) else _Passing.of(db, space, where, counts.size)
 
     def best(parts: Sequence[Part]) -> list[Scored]:
-        among = passing.rows if passing and passing.few and passing.narrow else None
-        rated = _Rated.of(parts, _postings(db, space, search, parts, among), counts.average_length(space))
+        among = passing.rows if passing and passing.few and passing.narrow else counts.within
+        rated = _Rated.of(parts, _postings(db, space, search, parts, among), counts.average_length)
         return _best(partial(_look, db, where_clause(space, where), rated), limit, passing)
 
     parts, more = choose(counts, space, search, BUDGET)
@@ -134,8 +136,8 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
     if more and bm25.is_too_little(hits, limit, filtered=passing is not None):
         parts, _ = choose(counts, space, search, WIDE_BUDGET)
         hits = best(parts)
-    found = WordHits(hits, bm25.background(parts, counts.space_size(space)))
-    return found._replace(holders=_holders(db, space, search, hits)) if hits else found
+    found = WordHits(hits, bm25.background(parts, counts.size))
+    return found._replace(holders=_holders(db, space, search, hits, counts.within)) if hits else found
 
 
 def _postings(
@@ -236,7 +238,9 @@ def _best(score: Callable[[int, SQL | None], Look], limit: int, passing: _Passin
     return bm25.best(look.hits, limit)
 
 
-def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored]) -> dict[str, frozenset[str]]:
+def _holders(
+    db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored], within: SQL | None
+) -> dict[str, frozenset[str]]:
     """Which hits hold, in their own words, each term that names one thing and each phrase."""
     ids = [hit.id for hit in hits]
     found: dict[str, frozenset[str]] = {}
@@ -246,7 +250,9 @@ def _holders(db: apsw.Connection, space: int, search: WordSearch, hits: Sequence
         found[" ".join(phrase)] = frozenset(id for (id,) in rows)
     for term in (term.term for term in search.terms if term.names):
         asked = expression(space, [term], context=False)
-        holders = [id for (id,) in db.execute(Q["holders"], (asked, bm25.MOST_HOLDERS + 1))]
+        among, values = postings.among(within)
+        statement = Q["holders"].format(among=among)
+        holders = [id for (id,) in db.execute(statement, (asked, *values, bm25.MOST_HOLDERS + 1))]
         if len(holders) <= bm25.MOST_HOLDERS:
             found[term] = frozenset(holders).intersection(ids)
     return found

@@ -13,12 +13,12 @@ CREATE TRIGGER note_unembedded AFTER DELETE ON {table} REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION note_vectors()
 
 -- name: awaken
--- From now on a table's triggers work. Waits until nobody writes to it.
-ALTER TABLE {table} ENABLE TRIGGER USER
+-- From now on these triggers of a table work. Waits until nobody writes to it.
+ALTER TABLE {table} {triggers}
 
 -- name: rest
 -- No index is to be told.
-ALTER TABLE {table} DISABLE TRIGGER USER
+ALTER TABLE {table} DISABLE TRIGGER note_embedded, DISABLE TRIGGER note_unembedded
 
 -- name: vector_tables
 -- The tables of all generations.

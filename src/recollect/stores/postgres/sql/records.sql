@@ -215,6 +215,20 @@ WHERE m.space = %(space)s AND m.id = ANY({ids}) AND m.thread IS NOT NULL
 -- Which of these ids pass a filter.
 SELECT m.id FROM memories AS m WHERE {where} AND m.id = ANY({ids})
 
+-- name: sample
+-- How many memories some namespaces hold, and the ids of those with the lowest hashes, which an index lists.
+SELECT (SELECT count(*) FROM memories WHERE space = %(space)s AND namespace = ANY(%(namespaces)s)),
+       ARRAY(
+           SELECT lowest.id
+           FROM unnest(%(namespaces)s::text[]) AS one (namespace)
+           CROSS JOIN LATERAL (
+               SELECT id, hash FROM memories WHERE space = %(space)s AND namespace = one.namespace
+               ORDER BY substr(hash, 1, 8) LIMIT %(limit)s
+           ) AS lowest
+           ORDER BY lowest.hash
+           LIMIT %(limit)s
+       )
+
 -- name: rows
 -- Every row that passes a filter.
 SELECT m.row FROM memories AS m WHERE {where}

@@ -48,7 +48,7 @@ CREATE TABLE memories (
     superseded_by text COLLATE "C",
     quality       double precision,
     embedding     text NOT NULL CHECK (embedding IN ('ready', 'pending', 'failed')),
-    -- The seeds' words come here when they are first asked for: see text_indexes.sql.
+    -- The seeds' words have columns behind these, where they are wanted: see text_indexes.sql.
     PRIMARY KEY (space, row),
     UNIQUE (space, id),
     UNIQUE (space, hash)
@@ -63,12 +63,32 @@ $$;
 
 CREATE INDEX memories_by_digest ON memories (space, text_digest(title, text));
 
+-- The words of a text under a text-search configuration. A tsvector holds at most 1 MiB: of a text with more words than
+-- that, the beginning.
+CREATE FUNCTION text_words(configuration regconfig, whole text) RETURNS tsvector LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    characters integer := length(whole);
+BEGIN
+    IF octet_length(whole) <= 200000 THEN
+        RETURN to_tsvector(configuration, whole);
+    END IF;
+    LOOP
+        BEGIN
+            RETURN to_tsvector(configuration, left(whole, characters));
+        EXCEPTION WHEN program_limit_exceeded THEN
+            characters := characters / 10 * 9;
+        END;
+    END LOOP;
+END
+$$;
+
 -- A thread belongs to its namespace; its name comes first, because a filter may name a thread in all of them.
 CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place, row) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);
-CREATE INDEX memories_by_namespace ON memories (space, namespace);
+-- Not by the whole hash: Postgres would take it for a way to find copies, and go through every namespace.
+CREATE INDEX memories_by_namespace ON memories (space, namespace, (substr(hash, 1, 8)));
 CREATE INDEX memories_by_time ON memories (space, (coalesce(occurred_at, created_at)));
-CREATE INDEX memories_by_source ON memories (space, source);
+CREATE INDEX memories_by_source ON memories (space, (left(source, 200)));  -- an entry holds 2,704 bytes at most
 CREATE INDEX memories_by_successor ON memories (space, superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memories_pending ON memories (space, row) WHERE embedding = 'pending';
 
@@ -247,6 +267,9 @@ CREATE INDEX outbox_by_index ON outbox (index_name, number);
 -- whatever a filter asks for; a graph index holds memories and links, each with the memory at which it begins.
 CREATE FUNCTION note_memories() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    IF current_setting('recollect.filling', true) = 'on' THEN  -- words that no external index holds
+        RETURN NULL;
+    END IF;
     INSERT INTO outbox (space, index_name, id)
     SELECT changed.space, i.name, changed.id FROM changed CROSS JOIN indexes AS i WHERE i.leg = ANY (TG_ARGV)
     ON CONFLICT (space, index_name, id) DO UPDATE SET number = excluded.number, noted_at = excluded.noted_at;
@@ -290,5 +313,5 @@ CREATE TRIGGER note_unlinked AFTER DELETE ON edges REFERENCING OLD TABLE AS chan
     FOR EACH STATEMENT EXECUTE FUNCTION note_links();
 
 -- Until there is an index to be told, they cost nothing.
-ALTER TABLE memories DISABLE TRIGGER USER;
-ALTER TABLE edges DISABLE TRIGGER USER;
+ALTER TABLE memories DISABLE TRIGGER note_remembered, DISABLE TRIGGER note_changed, DISABLE TRIGGER note_forgotten;
+ALTER TABLE edges DISABLE TRIGGER note_linked, DISABLE TRIGGER note_link_changed, DISABLE TRIGGER note_unlinked;

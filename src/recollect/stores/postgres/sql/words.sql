@@ -77,6 +77,21 @@ SELECT coalesce(sum(s.memories), 0)::bigint, coalesce(sum(s.length), 0)::bigint,
 FROM sizes AS s
 WHERE s.space = %(space)s
 
+-- name: size_within
+-- How many memories some namespaces of a space hold, and how long they are together.
+SELECT count(*), coalesce(sum(w.length), 0)::bigint
+FROM memories AS m JOIN words AS w ON w.space = m.space AND w.row = m.row
+WHERE m.space = %(space)s AND m.namespace = ANY(%(namespaces)s)
+
+-- name: count_within
+-- How many rows of some namespaces match each of some questions, counted no further than a number.
+SELECT (SELECT count(*) FROM (
+    SELECT FROM words AS w JOIN memories AS m ON m.space = %(space)s AND m.row = w.row
+    WHERE w.words @@ asked.query AND m.namespace = ANY(%(namespaces)s) LIMIT %(most)s
+) AS matching)
+FROM unnest(%(queries)s::tsquery[]) WITH ORDINALITY AS asked (query, number)
+ORDER BY asked.number
+
 -- name: common
 -- A space's words that are in more rows than a number, as Postgres estimated when it last analyzed the table.
 SELECT substr(e.word, length(%(prefix)s) + 1), (e.share * t.reltuples)::bigint
@@ -110,6 +125,23 @@ CROSS JOIN LATERAL (
     SELECT m.id FROM (SELECT * FROM memories WHERE space = %(space)s AND row = scored.row OFFSET 0) AS m WHERE {where}
 ) AS passing
 ORDER BY scored.score DESC, passing.id
+LIMIT %(limit)s
+
+-- name: best_within
+-- The best memories of some namespaces that pass a filter. All that match are scored, in one order, so that no score and
+-- no hit depends on what other namespaces hold.
+SELECT m.id, scored.score
+FROM (
+    SELECT w.row, sum({share} ORDER BY part.number) AS score
+    FROM unnest(%(queries)s::tsquery[], %(worths)s::float8[]) WITH ORDINALITY AS part (query, worth, number)
+    JOIN words AS w ON w.words @@ part.query
+    JOIN memories AS inside ON inside.space = %(space)s AND inside.row = w.row
+    WHERE inside.namespace = ANY(%(namespaces)s)
+    GROUP BY w.row
+) AS scored
+JOIN memories AS m ON m.space = %(space)s AND m.row = scored.row
+WHERE {where}
+ORDER BY scored.score DESC, m.id
 LIMIT %(limit)s
 
 -- name: best_among

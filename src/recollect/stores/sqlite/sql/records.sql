@@ -149,6 +149,16 @@ WHERE m.thread IS NOT NULL
 -- Which of these ids pass a filter.
 SELECT m.id FROM json_each(?) AS wanted CROSS JOIN memories AS m ON m.id = wanted.value WHERE {where}
 
+-- name: sample
+-- How many memories some namespaces hold, and the ids of those with the lowest hashes, which an index lists.
+SELECT (SELECT count(*) FROM memories WHERE space = +?1 AND namespace IN (SELECT value FROM json_each(?2))),
+       (SELECT json_group_array(m.id ORDER BY lowest.hash)
+        FROM (
+            SELECT row, substr(hash, 1, 8) AS hash FROM memories INDEXED BY memories_by_namespace
+            WHERE space = +?1 AND namespace IN (SELECT value FROM json_each(?2)) ORDER BY substr(hash, 1, 8) LIMIT ?3
+        ) AS lowest
+        CROSS JOIN memories AS m ON m.row = lowest.row);
+
 -- name: rows
 -- Every row that passes a filter.
 SELECT m.row FROM memories AS m WHERE {where}

@@ -66,7 +66,7 @@ CREATE TABLE memories (
 -- A thread belongs to its namespace; its name comes first, because a filter may name a thread in all of them.
 CREATE INDEX memories_by_thread ON memories (space, thread, namespace, place) WHERE thread IS NOT NULL;
 CREATE INDEX memories_by_kind ON memories (space, kind);
-CREATE INDEX memories_by_namespace ON memories (space, namespace);
+CREATE INDEX memories_by_namespace ON memories (space, namespace, substr(hash, 1, 8));
 CREATE INDEX memories_by_time ON memories (space, coalesce(occurred_at, created_at));
 CREATE INDEX memories_by_source ON memories (space, source);
 CREATE INDEX memories_by_successor ON memories (space, superseded_by) WHERE superseded_by IS NOT NULL;

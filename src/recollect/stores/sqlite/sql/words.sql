@@ -60,10 +60,24 @@ SELECT coalesce((SELECT memories FROM spaces WHERE number = ?), 0);
 -- How many terms a space holds.
 SELECT coalesce((SELECT terms FROM spaces WHERE number = ?), 0);
 
+-- name: rows_within
+-- The rows of some namespaces.
+SELECT row FROM memories WHERE space = +? AND namespace IN (SELECT value FROM json_each(?))
+
+-- name: size_within
+-- How many memories some namespaces hold.
+SELECT count(*) FROM memories WHERE space = +? AND namespace IN (SELECT value FROM json_each(?));
+
+-- name: terms_within
+-- How many terms they hold.
+SELECT coalesce(sum(l.terms), 0)
+FROM memories AS m CROSS JOIN lengths AS l ON l.row = m.row
+WHERE m.space = +? AND m.namespace IN (SELECT value FROM json_each(?));
+
 -- name: matching
 -- How many rows match each expression, counted no further than a number: its document frequency.
-SELECT json_group_array((SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH asked.value LIMIT ?2)))
-FROM json_each(?1) AS asked;
+SELECT json_group_array((SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH asked.value{among} LIMIT ?)))
+FROM json_each(?) AS asked;
 
 -- name: make_places
 -- FTS5's postings as a table: a row for each occurrence of a term.
@@ -96,7 +110,7 @@ FROM (
 
 -- name: holders
 -- The memories that match, in the order of their rows.
-SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid >> 16 WHERE words MATCH ? LIMIT ?;
+SELECT m.id FROM words CROSS JOIN memories AS m ON m.row = words.rowid >> 16 WHERE words MATCH ?{among} LIMIT ?;
 
 -- name: holders_among
 -- Which of these memories match, however many others do.
@@ -118,6 +132,10 @@ SELECT count(*) FROM ({rows} LIMIT ?)
 -- name: text_indexes
 -- The text indexes that this file carries, and the last row that was indexed; 'ready' when all were.
 SELECT name, value FROM facts WHERE name IN ('words_simple', 'words_english');
+
+-- name: last_row
+-- The last memory's row; about as many as there are.
+SELECT coalesce(max(row), 0) FROM memories;
 
 -- name: create_text_index
 -- Words of the texts only, each prefixed by its space, in the positions that Postgres would give them.

@@ -6,6 +6,10 @@ UPDATE grants SET accepted = 1;
 DROP INDEX grants_by_grantee;
 CREATE INDEX grants_by_grantee ON grants (grantee, accepted);
 
+-- What stands for a namespace is found by its lowest hashes.
+DROP INDEX memories_by_namespace;
+CREATE INDEX memories_by_namespace ON memories (space, namespace, substr(hash, 1, 8));
+
 -- Hits and uses: what was returned, and what proved useful.
 ALTER TABLE memories ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE memories ADD COLUMN last_used_at INTEGER;
