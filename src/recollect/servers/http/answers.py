@@ -58,6 +58,7 @@ class Page(Answer):
 
     memories: list[Memory]
     cursor: str | None
+    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
 
 
 class Contribution(Answer):
@@ -113,6 +114,7 @@ class Recall(Answer):
     query: str
     recipe: str
     expected: Expectation | None
+    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
 
 
 class Neighbor(Answer):
@@ -156,6 +158,7 @@ class SpaceStats(Answer):
     edges: int
     kinds: dict[str, int]
     namespaces: dict[str, int]
+    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
 
 
 class LegUsage(Answer):

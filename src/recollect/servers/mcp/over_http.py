@@ -19,6 +19,7 @@ from starlette.types import Scope as ASGIScope
 from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.servers.caller import Caller
+from recollect.servers.empty import note_for
 from recollect.servers.mcp.server import Context, server
 from recollect.servers.problems import MEDIA_TYPE, problem
 from recollect.types import Scope
@@ -44,6 +45,9 @@ class Guest:
 
     async def space(self) -> AsyncSpace:
         return self.client.space(self.name)
+
+    async def empty_note(self) -> str:
+        return await note_for(self.caller, self.client, self.name)
 
 
 class Application:
