@@ -260,8 +260,9 @@ async def test_forgetting_says_how_many_there_were(agent: str, work: AsyncSpace)
     assert text_of(stats).startswith("Space work holds 0: no memory")
 
 
-async def test_what_is_wrong_is_said_in_one_sentence(agent: str) -> None:
+async def test_what_is_wrong_is_said_in_one_sentence(agent: str, work: AsyncSpace) -> None:
     """A tool's error is the library's own sentence with its type, for the model to read."""
+    await work.remember("something")
     async with over_http(agent) as mcp:
         for tool, arguments, kind, sentence in WRONG:
             assert await refused(mcp, tool, **arguments) == (kind, sentence)

@@ -9,6 +9,7 @@ import typer
 
 from recollect.servers.cli import (
     agents,
+    configuring,
     demo,
     evaluating,
     indexing,
@@ -24,7 +25,7 @@ from recollect.servers.cli import (
 from recollect.servers.cli.failures import Commands
 
 GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Start here": (demo.demo, upkeep.doctor),
+    "Start here": (demo.demo, upkeep.doctor, configuring.config),
     "Remember and recall": (
         records.remember,
         searching.recall,
