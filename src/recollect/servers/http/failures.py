@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -14,7 +13,7 @@ from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.servers.http.rendering import refusal
-from recollect.servers.problems import bug, problem, problem_of
+from recollect.servers.problems import bug, in_words, problem, problem_of
 
 NAMED = 3
 """Mistakes of one request that its answer names."""
@@ -61,19 +60,3 @@ async def _http(_: Request, error: Exception) -> Response:
 
 async def _bug(_: Request, __: Exception) -> Response:
     return refusal(bug())
-
-
-def in_words(mistake: Mapping[str, Any]) -> str:
-    """One mistake: where it is, what is wrong, and with what value.
-
-    >>> in_words({"loc": ("body", "limit"), "msg": "Input should be a valid integer", "input": "ten"})
-    "limit should be a valid integer, not 'ten'"
-    """
-    where = ".".join(str(part) for part in mistake["loc"][1:]) or "the body"
-    said = str(mistake["msg"]).removeprefix("Input ").removeprefix("Value error, ")
-    if mistake.get("type") == "missing":
-        return f"{where} is missing"
-    if mistake.get("type") == "extra_forbidden":
-        return f"there is no {where} here"
-    said = said[0].lower() + said[1:]
-    return f"{where} {said}, not {mistake['input']!r:.80}"

@@ -5,15 +5,17 @@ The gate in front has found out who calls (`scope["state"]["caller"]`), has chec
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import INVALID_PARAMS, PARSE_ERROR
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from recollect.client import AsyncRecollect, AsyncSpace
@@ -25,6 +27,7 @@ from recollect.servers.problems import MEDIA_TYPE, problem
 from recollect.types import Scope
 
 SPACE_HEADER = "X-Recollect-Space"
+NO_MESSAGE = "this is no JSON-RPC message: send one JSON object with jsonrpc, id, method and params"
 ANY_SIZE = sys.maxsize
 """Bytes of a body: the gate has bounded them already, as whoever runs the server said."""
 
@@ -75,7 +78,37 @@ class Application:
             refusal = problem(HTTPStatus.METHOD_NOT_ALLOWED, "MCP requests are sent here by POST", Allow="POST")
             await Response(refusal.body, refusal.status, refusal.headers, MEDIA_TYPE)(scope, receive, send)
             return
-        await self._sessions.handle_request(scope, receive, send)
+        await self._sessions.handle_request(scope, receive, in_our_words(send))
+
+
+def in_our_words(send: Send) -> Send:
+    """Sends an answer on; but what the protocol's package says of a body that is no message is pages of pydantic's."""
+    held: Message | None = None
+
+    async def sent(message: Message) -> None:
+        nonlocal held
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.BAD_REQUEST:
+            held = message
+            return
+        if held is not None:
+            message = {**message, "body": without_pydantic(message.get("body", b""))}
+            headers = [(name, value) for name, value in held["headers"] if name.lower() != b"content-length"]
+            length = (b"content-length", str(len(message["body"])).encode())
+            start, held = {**held, "headers": [*headers, length]}, None
+            await send(start)
+        await send(message)
+
+    return sent
+
+
+def without_pydantic(body: bytes) -> bytes:
+    """The error of a message that could not be read, in our words; any other body as it is."""
+    try:
+        document = json.loads(body)
+        unread = document["id"] is None and document["error"]["code"] in (PARSE_ERROR, INVALID_PARAMS)
+    except (ValueError, KeyError, TypeError):
+        return body
+    return json.dumps({**document, "error": {**document["error"], "message": NO_MESSAGE}}).encode() if unread else body
 
 
 def application(client: AsyncRecollect) -> Application:
