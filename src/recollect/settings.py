@@ -28,7 +28,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -36,6 +36,18 @@ from urllib.parse import quote
 from recollect.errors import ConfigError
 
 FILE = "recollect.toml"
+HIDDEN = "…"
+"""What is shown instead of a secret."""
+VARIABLES: Mapping[tuple[str, str], str] = {
+    ("", "url"): "RECOLLECT_URL",
+    ("", "embedder"): "RECOLLECT_EMBEDDER",
+    ("", "vectors"): "RECOLLECT_VECTORS",
+    ("", "graph"): "RECOLLECT_GRAPH",
+    ("openai", "base_url"): "OPENAI_BASE_URL",
+    ("openai", "key"): "OPENAI_API_KEY",
+    ("qdrant", "key"): "QDRANT_API_KEY",
+}
+"""The environment variable of a setting, by its table and its name."""
 QUANTISATIONS = ("none", "int8")
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 PASSWORD = re.compile(r"(//[^:/@]*:).*@")
@@ -119,17 +131,69 @@ class Settings:
             raise ConfigError("the URL of the store is empty: leave it out, or write sqlite:///memory.db")
         file = _read_file()
         settings = Settings(
-            url=url or os.environ.get("RECOLLECT_URL") or file.get("url") or default_url("memory.db"),
-            embedder=embedder or os.environ.get("RECOLLECT_EMBEDDER") or file.get("embedder") or "local",
+            url=url or _variable("", "url") or file.get("url") or default_url("memory.db"),
+            embedder=embedder or _variable("", "embedder") or file.get("embedder") or "local",
             openai=_openai(_table(file, "openai", OpenAISettings)),
             postgres=_postgres(_table(file, "postgres", PostgresSettings)),
-            vectors=os.environ.get("RECOLLECT_VECTORS") or file.get("vectors"),
-            graph=os.environ.get("RECOLLECT_GRAPH") or file.get("graph"),
+            vectors=_variable("", "vectors") or file.get("vectors"),
+            graph=_variable("", "graph") or file.get("graph"),
             qdrant=_qdrant(_table(file, "qdrant", QdrantSettings)),
             recipes=_recipes(os.environ.get("RECOLLECT_RECIPES"), file.get("recipes", [])),
         )
         _check_text_values(settings)
         return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its value as it may be shown, and where that came from."""
+
+    name: str
+    value: str | int | float | bool | None
+    origin: str
+
+
+def where_looked_for() -> tuple[Path, ...]:
+    """Where `recollect.toml` may be, the first that exists being read: the working folder, the user's own."""
+    return Path(FILE).absolute(), _config_folder() / FILE
+
+
+def explained(*, url: str | None = None, embedder: str | None = None) -> list[Setting]:
+    """Every setting with its value and where it came from; secrets are not shown."""
+    settings = Settings.load(url=url, embedder=embedder)
+    file = _read_file()
+    path = next((path for path in where_looked_for() if path.is_file()), None)
+    said = {"url": url, "embedder": embedder}
+
+    def origin(table: str, name: str) -> str:
+        if said.get(name) and not table:
+            return "the command line"
+        variable = VARIABLES.get((table, name))
+        if variable and os.environ.get(variable):
+            return variable
+        within = file.get(table, {}) if table else file
+        used = name in within if table else within.get(name)  # an empty text there counts as none
+        return str(path) if used else "default"
+
+    found = []
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        if not is_dataclass(value):
+            found.append(Setting(one.name, _shown(one.name, value), origin("", one.name)))
+            continue
+        for inner in fields(value):
+            shown = _shown(inner.name, getattr(value, inner.name))
+            found.append(Setting(f"{one.name}.{inner.name}", shown, origin(one.name, inner.name)))
+    return found
+
+
+def _shown(name: str, value: Any) -> str | int | float | bool | None:
+    """A value without what is secret in it: keys altogether, and the password of a URL."""
+    if name == "keys":
+        return ", ".join(f"{space}: {HIDDEN}" for space in sorted(value)) or None
+    if name == "key":
+        return HIDDEN if value else None
+    return without_password(value) if isinstance(value, str) else value
 
 
 def data_folder() -> Path:
@@ -168,8 +232,12 @@ def _user_folder(variable: str, unix: str, windows: str, mac: str) -> Path:
     return Path.home() / (mac if sys.platform == "darwin" else unix) / "recollect"
 
 
+def _variable(table: str, name: str) -> str | None:
+    return os.environ.get(VARIABLES[table, name])
+
+
 def _read_file() -> dict[str, Any]:
-    for path in (Path(FILE), _config_folder() / FILE):
+    for path in where_looked_for():
         if path.is_file():
             try:
                 table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -213,8 +281,8 @@ def _openai(table: Mapping[str, Any]) -> OpenAISettings:
     settings = OpenAISettings(**table)
     return replace(
         settings,
-        base_url=os.environ.get("OPENAI_BASE_URL") or settings.base_url,
-        key=os.environ.get("OPENAI_API_KEY") or settings.key,
+        base_url=_variable("openai", "base_url") or settings.base_url,
+        key=_variable("openai", "key") or settings.key,
     )
 
 
@@ -232,7 +300,7 @@ def _postgres(table: Mapping[str, Any]) -> PostgresSettings:
 
 def _qdrant(table: Mapping[str, Any]) -> QdrantSettings:
     settings = QdrantSettings(**table)
-    return replace(settings, key=os.environ.get("QDRANT_API_KEY") or settings.key)
+    return replace(settings, key=_variable("qdrant", "key") or settings.key)
 
 
 def _recipes(given: str | None, listed: object) -> tuple[str, ...]:

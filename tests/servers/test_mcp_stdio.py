@@ -106,7 +106,7 @@ async def test_an_agent_remembers_and_recalls(tmp_path: Path) -> None:
     async with on_stdio(cli, "--space", "home") as mcp:
         assert await refused(mcp, "memory_get", id=hit["id"]) == (
             "NotFound",
-            f"space 'home' holds no memory {hit['id']!r}",
+            f"space 'home' holds no memory {hit['id']!r}; space 'home' is empty",
         )
     async with AsyncRecollect(cli.url, embedder="hashing") as client:
         assert (await client.space("work").get(hit["id"])).text == "Invoice 12345 was paid on 3 May"

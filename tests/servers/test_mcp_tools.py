@@ -283,8 +283,9 @@ async def test_what_was_of_use_is_told(agent: str, work: AsyncSpace) -> None:
     assert (await work.get("a")).used == 1
 
 
-async def test_what_is_wrong_is_said_in_one_sentence(agent: str) -> None:
+async def test_what_is_wrong_is_said_in_one_sentence(agent: str, work: AsyncSpace) -> None:
     """A tool's error is the library's own sentence with its type, for the model to read."""
+    await work.remember("something")
     async with over_http(agent) as mcp:
         for tool, arguments, kind, sentence in WRONG:
             assert await refused(mcp, tool, **arguments) == (kind, sentence)

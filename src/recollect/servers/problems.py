@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -92,6 +93,64 @@ def bug() -> Problem:
     status, title = BUG
     detail = "this is a fault of the server, not of the request: whoever runs it finds the reason in its log"
     return Problem(status, "bug", title, detail)
+
+
+WANTED: Mapping[str, str] = {
+    "string": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number that is not infinite",
+    "bool": "true or false",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a JSON object",
+    "model": "a JSON object",
+}
+"""What a value must be, by the first word of a mistake's type."""
+BOUNDS: Mapping[str, str] = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be {le} or less",
+    "too_short": "must have at least {min_length} items, not {actual_length}",
+    "too_long": "must have at most {max_length} items",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "string_unicode": "holds half a character (a lone surrogate)",
+    "int_parsing_size": "has too many digits",
+}
+OURS = "recollect"
+"""The type of a mistake that our own checks found: its message is in our words already."""
+SHOWN = 80
+"""Characters of a refused value that are repeated."""
+
+
+def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
+    """One mistake that pydantic found, in our words: where it is, what is wrong, and with what value.
+
+    >>> in_words({"type": "int_parsing", "loc": ("body", "limit"), "input": "ten"})
+    "limit must be a whole number, not 'ten'"
+    """
+    kind, value = str(mistake["type"]), shown(mistake["input"])
+    where = where or ".".join(str(part) for part in mistake["loc"][1:]) or "the body"
+    if kind == "missing":
+        return f"{where} is missing"
+    if kind == "extra_forbidden":
+        return f"there is no {where} here"
+    if kind == OURS:
+        return f"{where} {mistake['msg']}"
+    if kind == "value_error":  # whose sentence is that of the check which raised it
+        return f"{where}: {mistake['ctx']['error']}".rstrip(".")
+    if kind in BOUNDS:
+        said = BOUNDS[kind].format_map(mistake.get("ctx", {}))
+        return f"{where} {said}" if kind.startswith(("too", "string")) else f"{where} {said}, not {value}"
+    wanted = WANTED.get(kind.partition("_")[0])
+    return f"{where} must be {wanted}, not {value}" if wanted else f"{where} cannot be {value}"
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, without writing out all of it first."""
+    return f"{value[:SHOWN]!r:.{SHOWN}}" if isinstance(value, str) else f"{reprlib.repr(value):.{SHOWN}}"
 
 
 def _kebab(name: str) -> str:

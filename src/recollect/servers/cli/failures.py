@@ -13,15 +13,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import Abort, TyperException
 
 from recollect.errors import ConfigError, InvalidRequest, RecollectError
 from recollect.servers.cli.output import console, survive_odd_terminals
+from recollect.servers.problems import in_words
+
+
+class Command(TyperCommand):
+    """Typer's command, whose help shows flags as flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types_of_flags(super().get_params(ctx))
 
 
 class Commands(TyperGroup):
     """Typer's group of commands, with our own way to fail."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types_of_flags(super().get_params(ctx))
 
     def main(
         self,
@@ -40,6 +51,14 @@ class Commands(TyperGroup):
             return TyperGroup.main(self, args, prog_name, complete_var, False, windows_expand_args, **extra)
 
         sys.exit(_exit_code(run, as_json="--json" in words))
+
+
+def without_types_of_flags(params: list[Any]) -> list[Any]:
+    """A flag takes no value, and so its help has no type."""
+    for param in params:
+        if getattr(param, "is_bool_flag", False):
+            param.metavar = ""
+    return params
 
 
 def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
@@ -69,9 +88,19 @@ def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
 
 def _usage(error: TyperException) -> str:
     """Typer's message on one line, and where to read on."""
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = _refused_value(error) or " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     return f"{message}; see `{context.command_path} --help`" if context else message
+
+
+def _refused_value(error: TyperException) -> str:
+    """What is wrong with a value that Typer had pydantic read; nothing for any other error."""
+    from pydantic import ValidationError
+
+    cause, param = error.__cause__, getattr(error, "param", None)
+    if param is None or not isinstance(cause, ValidationError):
+        return ""
+    return in_words(cause.errors()[0], param.opts[0] if param.opts[0].startswith("-") else param.display_name_raw)
 
 
 def _bug(error: Exception) -> str:

@@ -10,6 +10,7 @@ import typer
 from recollect.servers.cli import (
     agents,
     backups,
+    configuring,
     demo,
     evaluating,
     indexing,
@@ -22,10 +23,11 @@ from recollect.servers.cli import (
     transfer,
     upkeep,
 )
-from recollect.servers.cli.failures import Commands
+from recollect.servers.cli.examples import example_of
+from recollect.servers.cli.failures import Command, Commands
 
 GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Start here": (demo.demo, upkeep.doctor),
+    "Start here": (demo.demo, upkeep.doctor, configuring.config),
     "Remember and recall": (
         records.remember,
         searching.recall,
@@ -68,11 +70,13 @@ app = typer.Typer(
 
 for group, functions in GROUPS.items():
     for function in functions:
-        app.command(function.__name__.strip("_"), rich_help_panel=group)(function)
+        name = function.__name__.strip("_")
+        app.command(name, cls=Command, rich_help_panel=group, epilog=example_of(name))(function)
 
-token = typer.Typer(callback=tokens.token, invoke_without_command=True)
+token = typer.Typer(cls=Commands, callback=tokens.token, invoke_without_command=True)
 for function in TOKENS:
-    token.command(function.__name__.strip("_"))(function)
+    name = function.__name__.strip("_")
+    token.command(name, cls=Command, epilog=example_of(f"token {name}"))(function)
 app.add_typer(token, name="token", rich_help_panel="Servers")
 
 

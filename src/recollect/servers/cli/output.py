@@ -29,6 +29,14 @@ def show(value: T, draw: Callable[[T], RenderableType], *, as_json: bool) -> Non
         console().print(draw(value))
 
 
+def hint(note: str) -> None:
+    """Say something beside the answer, on standard error; nothing where there is nothing to say."""
+    from recollect.servers.cli.render import visible
+
+    if note:
+        console(sys.stderr).print(visible(note), style="yellow")
+
+
 def print_json(value: object) -> None:
     """One JSON document on one line; escaped beyond ASCII where the stream could not carry more."""
     unicode = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"

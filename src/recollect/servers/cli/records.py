@@ -9,7 +9,8 @@ import typer
 from recollect.errors import NotFound
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import given, metadata_of, open_store, text_of
-from recollect.servers.cli.output import show
+from recollect.servers.cli.output import hint, show
+from recollect.servers.empty import empty_note
 
 CLEARED: dict[str, Any] = {
     "title": "",
@@ -68,7 +69,10 @@ def get(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = None, a
     from recollect.servers.cli import render
 
     with open_store(store) as r:
-        memory = r.space(space).get(id)
+        try:
+            memory = r.space(space).get(id)
+        except NotFound as error:
+            raise NotFound("; ".join(filter(None, (str(error), empty_note(space, r.spaces()))))) from None
     show(memory, render.memory_sheet, as_json=as_json)
 
 
@@ -107,7 +111,9 @@ def list_(
     )
     with open_store(store) as r:
         page = r.space(space).list(limit=limit, after=after, newest_first=newest, **where)
+        note = "" if page.memories else empty_note(space, r.spaces())
     show(page, render.page, as_json=as_json)
+    hint(note)
 
 
 def update(

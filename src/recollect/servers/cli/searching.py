@@ -9,7 +9,8 @@ import typer
 
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import given, open_store, recipe_names, shared_of, weights_of
-from recollect.servers.cli.output import show
+from recollect.servers.cli.output import hint, show
+from recollect.servers.empty import empty_note
 
 Query: TypeAlias = Annotated[
     str, typer.Argument(metavar="QUERY", help="The question, in plain words.", show_default=False)
@@ -78,7 +79,9 @@ def recall(
     where |= given(include_superseded=superseded, include_expired=expired)
     with open_store(store, embedder) as r:
         answer = r.space(space).recall(query, recipe=recipe, window=window, **how, **where)
+        note = "" if answer.hits else empty_note(space, r.spaces())
     show(answer, partial(render.recall, space=space, explain=explain), as_json=as_json)
+    hint(note)
 
 
 def recipes(as_json: opt.Json = False, store: opt.Store = None) -> None:  # noqa: ARG001 - every command takes --store

@@ -8,8 +8,9 @@ import typer
 
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
-from recollect.servers.cli.output import progress, show
+from recollect.servers.cli.output import hint, progress, show
 from recollect.servers.documents import json_ready
+from recollect.servers.empty import empty_note
 
 
 def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: opt.Json = False) -> None:
@@ -61,8 +62,10 @@ def stats(
     with open_store(store) as r:
         here = r.space(space)
         held, used = here.stats(), here.usage(since)
+        note = "" if held.memories else empty_note(space, r.spaces())
     document = {**json_ready(held), "usage": used}
     show(document, lambda _: render_stats.stats(held, used), as_json=as_json)
+    hint(note)
 
 
 def score(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated
 from urllib.parse import quote, unquote
 
@@ -11,6 +13,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.errors import NotAllowed
 from recollect.servers.caller import Caller
+from recollect.servers.empty import note_for
 from recollect.types import Scope
 
 
@@ -52,6 +55,11 @@ async def enter(request: Request, scope: Scope, name: str) -> AsyncSpace:
     return (await client_of(request)).space(name)
 
 
+async def _note(request: Request, space: SpaceName) -> Callable[[], Awaitable[str]]:
+    """Says, when it is asked, that the space is empty, if it is."""
+    return partial(note_for, await caller_of(request), await client_of(request), space)
+
+
 async def _reading(request: Request, space: SpaceName) -> AsyncSpace:
     return await enter(request, "read", space)
 
@@ -67,5 +75,6 @@ async def _administering(request: Request, space: SpaceName) -> AsyncSpace:
 Reading = Annotated[AsyncSpace, Depends(_reading)]
 Writing = Annotated[AsyncSpace, Depends(_writing)]
 Administering = Annotated[AsyncSpace, Depends(_administering)]
+EmptyNote = Annotated[Callable[[], Awaitable[str]], Depends(_note)]
 Client = Annotated[AsyncRecollect, Depends(client_of)]
 Calling = Annotated[Caller, Depends(caller_of)]

@@ -63,6 +63,7 @@ class Page(Answer):
     memories: list[Memory]
     cursor: str | None
     truncated: str
+    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
 
 
 class Contribution(Answer):
@@ -121,6 +122,7 @@ class Recall(Answer):
     recipe: str
     expected: Expectation | None
     truncated: str
+    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
 
 
 class Neighbor(Answer):
@@ -173,6 +175,7 @@ class SpaceStats(Answer):
     edges: int
     kinds: dict[str, int]
     namespaces: dict[str, int]
+    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
 
 
 class LegUsage(Answer):

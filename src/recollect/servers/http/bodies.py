@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from recollect.limits import DIMENSIONS, LISTED, TIME_FORMS
+from recollect.servers.problems import OURS
 from recollect.types import Access, Scope
 
 MANY = 1000
@@ -28,7 +29,7 @@ def at_most(most: int) -> BeforeValidator:
     def check(value: object) -> object:
         if isinstance(value, list | dict) and len(value) > most:
             raise PydanticCustomError(
-                "too_long", "has {given} items, more than the {most} allowed", {"given": len(value), "most": most}
+                OURS, "has {given} items, more than the {most} allowed", {"given": len(value), "most": most}
             )
         return value
 
@@ -56,7 +57,7 @@ class Body(BaseModel):
         """One error for a crowd of unknown names, instead of one for each."""
         if isinstance(data, dict) and len(data) > len(cls.model_fields) + LISTED:
             raise PydanticCustomError(
-                "too_long",
+                OURS,
                 "has {given} names, and there are {most}",
                 {"given": len(data), "most": len(cls.model_fields)},
             )

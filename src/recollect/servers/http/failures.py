@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -15,7 +14,7 @@ from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.servers.http.rendering import refusal
-from recollect.servers.problems import bug, problem, problem_of
+from recollect.servers.problems import bug, in_words, problem, problem_of
 
 NAMED = 10
 """Mistakes of one request that its answer names."""
@@ -68,26 +67,3 @@ def all_in_words(mistakes: Sequence[Mapping[str, Any]]) -> str:
     """The first mistakes, and how many more there are."""
     more = len(mistakes) - NAMED
     return "; ".join([*map(in_words, mistakes[:NAMED]), *([f"and {more:,} more"] if more > 0 else [])])
-
-
-def in_words(mistake: Mapping[str, Any]) -> str:
-    """One mistake: where it is, what is wrong, and with what value.
-
-    >>> in_words({"loc": ("body", "limit"), "msg": "Input should be a valid integer", "input": "ten"})
-    "limit should be a valid integer, not 'ten'"
-    """
-    where = ".".join(str(part) for part in mistake["loc"][1:]) or "the body"
-    said = str(mistake["msg"]).removeprefix("Input ").removeprefix("Value error, ")
-    if mistake.get("type") == "missing":
-        return f"{where} is missing"
-    if mistake.get("type") == "extra_forbidden":
-        return f"there is no {where} here"
-    said = said[0].lower() + said[1:]
-    if mistake.get("type") == "too_long":
-        return f"{where} {said}"
-    return f"{where} {said}, not {shown(mistake['input'])}"
-
-
-def shown(value: object) -> str:
-    """The beginning of a value, without writing out all of it first."""
-    return f"{value[:80]!r:.80}" if isinstance(value, str) else f"{reprlib.repr(value):.80}"

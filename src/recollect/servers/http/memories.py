@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from recollect.errors import NotFound
 from recollect.servers.http import answers
-from recollect.servers.http.access import Id, Reading, Writing
+from recollect.servers.http.access import EmptyNote, Id, Reading, Writing
 from recollect.servers.http.bodies import Changes, Listing, OneOrMany, Supersession, Uses
 from recollect.servers.http.once import writes
 from recollect.servers.http.openapi import ok
@@ -40,13 +40,17 @@ async def remember(space: Writing, body: OneOrMany) -> Response:
 
 
 @reads.get("/memories", summary="List memories, oldest or newest first", responses=ok(answers.Page, "A page of them."))
-async def list_(space: Reading, query: Annotated[Listing, Query()]) -> Response:
-    return answer(await space.list(**query.given()))
+async def list_(space: Reading, query: Annotated[Listing, Query()], empty: EmptyNote) -> Response:
+    page = await space.list(**query.given())
+    return answer(page, note="" if page.memories else await empty())
 
 
 @reads.get("/memories/{id:name}", summary="Get one memory", responses=ok(answers.Memory, "The memory."))
-async def get(space: Reading, id: Id) -> Response:
-    return answer(await space.get(id))
+async def get(space: Reading, id: Id, empty: EmptyNote) -> Response:
+    try:
+        return answer(await space.get(id))
+    except NotFound as error:
+        raise NotFound("; ".join(filter(None, (str(error), await empty())))) from None
 
 
 @reads.get("/memories/{id:name}/history", summary="Its versions", responses=ok(list[answers.Memory], "Oldest first."))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from recollect.recipes import RECIPES
 from recollect.servers.http import answers
-from recollect.servers.http.access import Calling, Reading
+from recollect.servers.http.access import Calling, EmptyNote, Reading
 from recollect.servers.http.bodies import Question
 from recollect.servers.http.openapi import ok
 from recollect.servers.http.rendering import answer
@@ -19,10 +19,11 @@ everywhere = APIRouter(tags=["recall"])
 
 
 @in_space.post("/recall", summary="Ask", responses=ok(answers.Recall, "The hits, best first, each with its reasons."))
-async def recall(space: Reading, body: Question) -> Response:
+async def recall(space: Reading, body: Question, empty: EmptyNote) -> Response:
     """Memories by meaning, words and links. `degraded` says that a lane did not answer, and `lanes` which and why."""
     options = body.given()
-    return answer(await space.recall(options.pop("query"), **options))
+    found = await space.recall(options.pop("query"), **options)
+    return answer(found, note="" if found.hits else await empty())
 
 
 @everywhere.get("/recipes", summary="The recipes", responses=ok(list[dict[str, Any]], "Each with all its settings."))

@@ -11,9 +11,10 @@ from recollect.servers.problems import MEDIA_TYPE, Problem
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-def answer(value: object, status: int = 200) -> Response:
-    """A value as a JSON document."""
-    return Response(to_json(json_ready(value), inf_nan_mode="null"), status, HEADERS, "application/json")
+def answer(value: object, status: int = 200, note: str = "") -> Response:
+    """A value as a JSON document, and a note on it where there is one."""
+    document = json_ready(value) | {"note": note} if note else json_ready(value)
+    return Response(to_json(document, inf_nan_mode="null"), status, HEADERS, "application/json")
 
 
 def refusal(problem: Problem) -> Response:

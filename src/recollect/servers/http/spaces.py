@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from recollect.servers.http import answers
-from recollect.servers.http.access import Administering, Calling, Client, Reading
+from recollect.servers.http.access import Administering, Calling, Client, EmptyNote, Reading
 from recollect.servers.http.bodies import Acceptance, NewGrant
 from recollect.servers.http.openapi import ok
 from recollect.servers.http.rendering import answer
@@ -23,8 +23,9 @@ async def spaces(client: Client, caller: Calling) -> Response:
 
 
 @in_space.get("/stats", summary="What a space holds", responses=ok(answers.SpaceStats, "Counts."))
-async def stats(space: Reading) -> Response:
-    return answer(await space.stats())
+async def stats(space: Reading, empty: EmptyNote) -> Response:
+    held = await space.stats()
+    return answer(held, note="" if held.memories else await empty())
 
 
 @in_space.get("/usage", summary="How a space is used", responses=ok(answers.SpaceUsage, "Together, and by hours."))

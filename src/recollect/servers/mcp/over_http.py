@@ -5,12 +5,14 @@ The gate in front has found out who calls (`scope["state"]["caller"]`), has chec
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import INVALID_PARAMS, PARSE_ERROR
 from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,6 +22,7 @@ from starlette.types import Scope as ASGIScope
 from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.servers.caller import Caller
+from recollect.servers.empty import note_for
 from recollect.servers.mcp.server import Context, server
 from recollect.servers.problems import MEDIA_TYPE, problem
 from recollect.types import Scope
@@ -27,6 +30,7 @@ from recollect.types import Scope
 SPACE_HEADER = "X-Recollect-Space"
 VALUES = 10_000
 """Of a message, beside the arguments of a tool."""
+NO_MESSAGE = "this is no JSON-RPC message: send one JSON object with jsonrpc, id, method and params"
 ANY_SIZE = sys.maxsize
 """Bytes of a body: the gate has bounded them already, as whoever runs the server said."""
 
@@ -47,6 +51,9 @@ class Guest:
 
     async def space(self) -> AsyncSpace:
         return self.client.space(self.name)
+
+    async def empty_note(self) -> str:
+        return await note_for(self.caller, self.client, self.name)
 
 
 class Application:
@@ -81,7 +88,7 @@ class Application:
             )
             await Response(refusal.body, refusal.status, refusal.headers, MEDIA_TYPE)(scope, receive, send)
             return
-        await self._sessions.handle_request(scope, replaying(body, receive), send)
+        await self._sessions.handle_request(scope, replaying(body, receive), in_our_words(send))
 
 
 def is_too_wide(body: bytes) -> bool:
@@ -112,6 +119,36 @@ def replaying(body: bytes, receive: Receive) -> Receive:
         return first.pop() if first else await receive()
 
     return again
+
+
+def in_our_words(send: Send) -> Send:
+    """Sends an answer on; but what the protocol's package says of a body that is no message is pages of pydantic's."""
+    held: Message | None = None
+
+    async def sent(message: Message) -> None:
+        nonlocal held
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.BAD_REQUEST:
+            held = message
+            return
+        if held is not None:
+            message = {**message, "body": without_pydantic(message.get("body", b""))}
+            headers = [(name, value) for name, value in held["headers"] if name.lower() != b"content-length"]
+            length = (b"content-length", str(len(message["body"])).encode())
+            start, held = {**held, "headers": [*headers, length]}, None
+            await send(start)
+        await send(message)
+
+    return sent
+
+
+def without_pydantic(body: bytes) -> bytes:
+    """The error of a message that could not be read, in our words; any other body as it is."""
+    try:
+        document = json.loads(body)
+        unread = document["id"] is None and document["error"]["code"] in (PARSE_ERROR, INVALID_PARAMS)
+    except (ValueError, KeyError, TypeError):
+        return body
+    return json.dumps({**document, "error": {**document["error"], "message": NO_MESSAGE}}).encode() if unread else body
 
 
 def application(client: AsyncRecollect) -> Application:

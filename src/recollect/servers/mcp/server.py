@@ -43,6 +43,9 @@ class Visit(Protocol):
 
     async def space(self) -> AsyncSpace: ...
 
+    async def empty_note(self) -> str:
+        """That the space is empty, if it is, and which spaces that the visitor may read are not."""
+
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Admission: TypeAlias = Callable[[Context], Visit]
@@ -65,6 +68,10 @@ def server(admit: Admission) -> Server[Any]:
             visit = admit(context)
             visit.must(tool.scope)
             document, text = await tool.answer(await visit.space(), params.arguments or {})
+            note = await visit.empty_note() if tool.finds_nothing(document) else ""
+        except NotFound as error:
+            note = await visit.empty_note()
+            return _failure(type(error).__name__, f"{error}; {note}" if note else str(error))
         except RecollectError as error:
             if isinstance(error, BackendError):  # whoever runs the server should know, too
                 logger.warning("%s failed: %s", tool.name, error)
@@ -72,6 +79,8 @@ def server(admit: Admission) -> Server[Any]:
         except Exception as error:
             logger.exception("%s failed", tool.name)
             return _failure(type(error).__name__, f"{tool.name} failed unexpectedly; the server's log says where")
+        if note:
+            document, text = document | {"note": note}, f"{text}\n{note[0].upper()}{note[1:]}."
         return mcp.CallToolResult(content=[mcp.TextContent(text=text)], structured_content=document)
 
     async def list_resources(_: Context, __: mcp.PaginatedRequestParams | None) -> mcp.ListResourcesResult:

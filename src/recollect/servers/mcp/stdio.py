@@ -20,6 +20,7 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 
 from recollect.client import AsyncRecollect, AsyncSpace
 from recollect.errors import NotAllowed
+from recollect.servers.empty import empty_note
 from recollect.servers.mcp.server import server
 from recollect.settings import Settings
 from recollect.types import Scope
@@ -80,6 +81,11 @@ class Resident:
         if self._client is None:
             self._client = AsyncRecollect(settings=self._settings, create=not self._read_only)
         return self._client
+
+    async def empty_note(self) -> str:
+        """It was let into one space, and is not told of others."""
+        held = await (await self.space()).stats()
+        return "" if held.memories else empty_note(self._space, ())
 
 
 def serve(settings: Settings, space: str, *, read_only: bool = False) -> None:

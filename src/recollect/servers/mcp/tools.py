@@ -50,6 +50,10 @@ class Tool:
     idempotent: bool = False
     """Whether calling it again with the same arguments changes nothing more."""
 
+    def finds_nothing(self, document: Mapping[str, Any]) -> bool:
+        """Whether an answer of this tool shows no memory: no hits, an empty page, a count of 0."""
+        return self.scope == "read" and not document.get("hits", document.get("memories", True))
+
     async def answer(self, space: AsyncSpace, arguments: Mapping[str, Any]) -> Answer:
         return await self.call(space, **parse(self.name, self.takes, self.needs, arguments))
 
