@@ -14,6 +14,7 @@ from typing import IO, Any
 import pytest
 
 from recollect import AsyncRecollect
+from recollect.servers.mcp.tools import TOOLS
 from tests.servers.cli_runner import Cli
 from tests.servers.http_server import until_the_model_is_loaded
 from tests.servers.mcp_clients import call, on_stdio, parameters, refused
@@ -99,7 +100,7 @@ async def test_an_agent_remembers_and_recalls(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     for mode in ("auto", "legacy"):
         async with on_stdio(cli, "--space", "work", mode=mode) as mcp:
-            assert len((await mcp.list_tools()).tools) == 12
+            assert len((await mcp.list_tools()).tools) == len(TOOLS)
             assert (mcp.instructions or "").startswith("A memory that lasts beyond this conversation.")
             await call(mcp, "memory_remember", text="Invoice 12345 was paid on 3 May")
             (hit,) = (await call(mcp, "memory_recall", query="invoice 12345"))["hits"]
@@ -200,7 +201,7 @@ def test_the_model_is_loaded_by_the_first_use(tmp_path: Path) -> None:
 
     with started(Cli(tmp_path), RECOLLECT_EMBEDDER="local") as agent:
         agent.say(line("tools/list", 1))
-        assert len(agent.hear()["result"]["tools"]) == 12
+        assert len(agent.hear()["result"]["tools"]) == len(TOOLS)
         assert mapped(agent.process) == set()
         assert not (tmp_path / "memory.db").exists()
         assert agent.ask("memory_recall", 2, query="anything")["structuredContent"]["hits"] == []
