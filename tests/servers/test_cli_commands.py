@@ -77,7 +77,7 @@ def test_recall_refuses_an_effort_out_of_bounds(cli: Cli) -> None:
     cli.remember("The red door")
     refused = cli("recall", "door", "--ef-search", "500")
     assert refused.exit_code == 2
-    assert "ef_search of lane 'vector' is 500; it must be from 1 to 200" in refused.stderr
+    assert "ef_search of lane 'vector' is 500, and must be from 1 to 200" in refused.stderr
 
 
 def test_recall_shows_the_thread_around_a_hit(cli: Cli) -> None:

@@ -110,6 +110,17 @@ async def test_a_large_space_is_walked(spaces: Spaces, name: str, monkeypatch: p
 
 
 @pytest.mark.usefixtures("statistics")
+async def test_a_sample_is_read_from_the_index_of_digests(spaces: Spaces, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more of a large space is read than is in the sample, and nothing is sorted."""
+    sent = record_statements(monkeypatch)
+    await spaces.nearest(QUESTION)
+    at = next(number for number, one in enumerate(sent) if "text_digest" in one.sql)
+    plan = await explained(spaces, sent[: at + 1], has="text_digest")
+    assert [node["Index Name"] for node in scans(plan)] == ["memories_by_digest", "vectors_1_pkey"]
+    assert "Sort" not in json.dumps(plan)
+
+
+@pytest.mark.usefixtures("statistics")
 @pytest.mark.parametrize("where", [Filter(), Filter(tags=("every 100",))])
 async def test_what_is_compared_is_looked_up(spaces: Spaces, where: Filter, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small space, and a narrow filter in a large one, read the vectors of the rows that pass, and no others."""

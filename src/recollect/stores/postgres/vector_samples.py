@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
 
 Q = load(__name__, "vectors.sql")
+
+
+_SETTINGS: Final = ("enable_sort", "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+IN_ORDER: Final = "; ".join(f"SET LOCAL {name} = off" for name in _SETTINGS)
+"""Postgres follows the index of digests, whatever it believes about the tables: of a fresh load it knows nothing, and
+would compute and sort every digest of the space."""
+IN_ANY_ORDER: Final = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in _SETTINGS)
 
 
 class Size(NamedTuple):
@@ -86,7 +93,9 @@ async def size_of(db: Database, space: int) -> Size:
 async def _take(db: Database, space: int, generation: GenerationRow, size: Size, before: Sample | None) -> Sample:
     """The sample as it is now. Most changes leave most of it as it was, so that few vectors are read again."""
     table, dimensions = generation.table, generation.generation.dimensions
+    await db.execute(IN_ORDER)
     found = await rows_of(db, Q["sample"].format(table=table), space=space, limit=SAMPLE)
+    await db.execute(IN_ANY_ORDER)
     members = [_Member(*one) for one in found]
     known = dict(zip(before.members, before.vectors, strict=True)) if before else {}
     if missing := {one.row: one for one in members if one not in known}:

@@ -1,8 +1,9 @@
 """How common words are in a space.
 
 How many memories hold a word decides what it is worth in a question, and whether it is looked up at all. Postgres has
-to count them, so a process remembers what was counted until the space has changed by more than one in a hundred. Words
-that are in very many rows are not even counted: what Postgres noted about them by itself is enough to leave them out.
+to count them, so a process remembers what was counted until the space changes: a score depends on what the space holds,
+not on when it was last looked at. Words that are in very many rows are not even counted: what Postgres noted about them
+by itself is enough to leave them out. Where one of them is all there is to look for, it is counted as well.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.lexemes import expression, prefix
 from recollect.stores.postgres.rows import rows_of
 
-STALE: Final = 100
-"""Counts hold until one in so many memories of the space was written or removed."""
 COMMON: Final = 1.25
 """A word beyond the usual budget by this factor, as Postgres estimates, is not counted: the estimate will do."""
 MOST_COUNTS: Final = 10_000
@@ -51,9 +50,6 @@ class _Known:
     since: Size
     common: dict[str, int]
     counted: dict[str, _Rows] = field(default_factory=dict)
-
-    def is_stale(self, now: Size) -> bool:
-        return STALE * abs(now.changes - self.since.changes) > now.memories
 
     def rows(self, expression: str, budget: int) -> int | None:
         """How many rows match: exactly if they are within the budget, else some number beyond it; None: not known."""
@@ -109,7 +105,7 @@ class Frequencies:
         known = counts.of(space)
         unknown = known.unknown(expressions, budget) if known else []
         size, numbers = await _count(db, space, unknown, budget + 1)
-        if known is None or known.is_stale(size):
+        if known is None or known.since.changes != size.changes:
             known = counts.begin(space, size, await _common(db, space, size))
         counts.learn(known, unknown, numbers, budget + 1)
         return cls(db, space, size, counts, known)
@@ -121,10 +117,10 @@ class Frequencies:
         return [self._known.rows(each, budget) or 0 for each in expressions]
 
     async def all_rows(self, expression: str) -> int:
-        """How many rows match, however many; about how many, for a word that is very common."""
-        if expression not in self._known.common:
+        """How many rows match, however many."""
+        if expression not in self._known.counted or not self._known.counted[expression].all:
             await self._learn([expression], None)
-        return self._known.rows(expression, 0) or 0
+        return self._known.counted[expression].number
 
     async def _learn(self, expressions: Sequence[str], most: int | None) -> None:
         _, numbers = await _count(self._db, self._space, expressions, most)
