@@ -77,7 +77,7 @@ async def test_closing_ends_it_between_two_batches(tmp_path: Path, monkeypatch: 
 
 
 async def test_a_large_file_says_how_far_its_index_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question does not wait for an index that lacks much: the other lanes answer. Once it is there, it is used."""
+    """A question does not wait for an index that lacks much: the other lanes answer. Once it is there it is used."""
     monkeypatch.setattr(text_indexes, "WAITED_FOR", 1)
     async with AsyncRecollect(f"sqlite:///{tmp_path / 'memory.db'}", embedder="hashing") as opened:
         space = opened.space("work")

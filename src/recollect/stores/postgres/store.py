@@ -76,7 +76,9 @@ class PostgresStore:
         self._started = False
         self._connections = Connections(dsn, self.settings)
         self._vectors = VectorSearch(lambda: self._connections.autocommit())
-        self._configurations = text_indexes.Configurations(lambda: self._connections.autocommit())
+        self._configurations = text_indexes.Configurations(
+            lambda: self._connections.autocommit(), lambda work: self._connections.read(work)
+        )
         self._owner = Owner(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers = Numbers(lambda: self._connections)

@@ -16,8 +16,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from psycopg import errors
 
@@ -86,6 +86,10 @@ class IndexState(NamedTuple):
     ready: bool
     memories: int
     size: int
+
+
+Reading: TypeAlias = Callable[[Callable[[Database], Awaitable[IndexState]]], Awaitable[IndexState]]
+"""Asks something of a connection of the pool."""
 
 
 async def look(db: Database, configuration: str) -> IndexState:
@@ -175,9 +179,10 @@ async def add_lacking(db: Database, configurations: Sequence[str], *, dry_run: b
 class Configurations:
     """The configurations that a store has indexes of, seen to before a question is asked under one of them."""
 
-    def __init__(self, aside: Aside) -> None:
-        """`aside` gives connections beside the pool, on which indexes are built."""
+    def __init__(self, aside: Aside, read: Reading) -> None:
+        """`aside` gives connections beside the pool, on which indexes are built; `read` reads by one of the pool."""
         self._aside = aside
+        self._read = read
         self._ready: set[str] = set()
         self._building: dict[str, asyncio.Task[None]] = {}
         self._failed: dict[str, tuple[float, RecollectError]] = {}
@@ -189,8 +194,7 @@ class Configurations:
         """
         if configuration in self._ready:
             return
-        async with self._aside() as db:
-            state = await look(db, configuration)
+        state = await self._read(lambda db: look(db, configuration))
         if state.ready:
             self._ready.add(configuration)
             return

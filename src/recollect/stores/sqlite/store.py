@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, IndexBuilding
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
 from recollect.stores.sqlite import (
     backups,
@@ -240,8 +240,10 @@ class SqliteStore:
 
         answer = await self._read(space, work)
         while isinstance(answer, str):
+            far = await self._connections.read(partial(text_indexes.how_far, answer))
             building = self._text_index(answer)
-            await self._connections.read(partial(text_indexes.refuse_to_wait, answer))
+            if far:
+                raise IndexBuilding(far, backend=self.name)
             await asyncio.shield(building)
             answer = await self._read(space, work)
         return answer

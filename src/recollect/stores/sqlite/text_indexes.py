@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import apsw
 
-from recollect.errors import IndexBuilding, InvalidRequest
+from recollect.errors import InvalidRequest
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
@@ -73,15 +73,13 @@ def step(configuration: str) -> str:
     return f"index all texts under the configuration {configuration}"
 
 
-def refuse_to_wait(name: str, db: apsw.Connection) -> None:
-    """Raises IndexBuilding where an index lacks so much that nobody waits for it."""
+def how_far(name: str, db: apsw.Connection) -> str:
+    """How far an index is, in words, where it lacks so much that nobody waits for it; otherwise nothing."""
     reached, last = _carried(db).get(name, 0), db.execute(Q["last_row"]).get
-    if reached != READY and last - int(reached) > WAITED_FOR:
-        raise IndexBuilding(
-            f"the index of {_CONFIGURATIONS[name]!r} words is being built: about {int(reached):,} of {last:,} memories "
-            "are in it",
-            backend="sqlite",
-        )
+    if reached == READY or last - int(reached) <= WAITED_FOR:
+        return ""
+    done = f"about {int(reached):,} of {last:,} memories are in it"
+    return f"the index of {_CONFIGURATIONS[name]!r} words is being built: {done}"
 
 
 def build_index(db: apsw.Connection, name: str, batch: int = 2_000) -> bool:
