@@ -28,11 +28,12 @@ from recollect.engine.remember import Ingested
 from recollect.engine.replies import Replies
 from recollect.engine.tokens import Tokens
 from recollect.engine.transfer import Imported
+from recollect.errors import ConfigError, SchemaOutdated
 from recollect.limits import check_name
 from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Lag
 from recollect.recipes import recipe
-from recollect.settings import Settings
+from recollect.settings import Settings, with_store
 from recollect.shared import AsyncShared
 from recollect.types import (
     Access,
@@ -98,8 +99,10 @@ class AsyncRecollect:
     async def __aenter__(self) -> Self:
         try:
             await self._engine.open()
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            if isinstance(error, SchemaOutdated | ConfigError):  # which say what to run
+                error.args = (with_store(str(error), self.url), *error.args[1:])
             raise
         return self
 

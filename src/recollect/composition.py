@@ -11,7 +11,7 @@ from recollect.engine.copying import OnProgress, copy_open, opened
 from recollect.errors import BackendError, ConfigError
 from recollect.limits import check_characters
 from recollect.ports import ExternalLinks, ExternalVectors, Freezable, Store
-from recollect.settings import Settings, without_password
+from recollect.settings import Settings, with_store, without_password
 
 MEMORY = ":memory:"
 STORES = "sqlite:///FILE, postgresql://…, embedded-postgres:///FOLDER"
@@ -32,7 +32,8 @@ def store(settings: Settings, *, create: bool = True) -> Store:
         )
     place = Path(path).expanduser()
     if not create and path != MEMORY and not place.exists():
-        raise ConfigError(f"there is no store at {place} yet: `recollect remember` makes one, or name another")
+        missing = f"there is no store at {place} yet: `recollect migrate` makes one, or name another"
+        raise ConfigError(with_store(missing, url))
     if scheme == "embedded-postgres":
         return _postgres_store(place, settings, create=create)
     from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`

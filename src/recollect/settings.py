@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -52,6 +53,8 @@ QUANTISATIONS = ("none", "int8")
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 PASSWORD = re.compile(r"(//[^:/@]*:).*@")
 PASSWORD_WORDS = re.compile(r"(password=)[^&\s]*")
+COMMAND = re.compile(r"(`recollect (?:(?!--store)[^`])*)`")
+"""A command in a message that names no store."""
 KINDS: Mapping[type, str] = {str: "text", dict: "table", int: "whole number", float: "number", bool: "true or false"}
 
 
@@ -213,6 +216,17 @@ def without_password(url: str) -> str:
     'postgresql://ada:…@localhost/agents?sslmode=require&password=…'
     """
     return PASSWORD_WORDS.sub(r"\1…", PASSWORD.sub(r"\1…@", url))
+
+
+def with_store(message: str, url: str) -> str:
+    """A message whose commands name the store that they are about, unless it is the one that is used anyway.
+
+    >>> with_store("it is old: run `recollect migrate`", "sqlite:///old notes.db")
+    "it is old: run `recollect migrate --store 'sqlite:///old notes.db'`"
+    """
+    if "`recollect " not in message or url == Settings.load().url:
+        return message
+    return COMMAND.sub(lambda found: f"{found[1]} --store {shlex.quote(without_password(url))}`", message)
 
 
 def cache_folder() -> Path:

@@ -134,7 +134,10 @@ def test_list_pages(cli: Cli) -> None:
     assert [m["id"] for m in rest["memories"]] == ids[2:]
     assert [m["id"] for m in cli.json("list", "--tag", "t1")["memories"]] == [ids[1]]
     shown = cli("list", "--limit", "2").stdout
-    assert all(part in shown for part in (*ids[:2], "Memory number 0", f"more: --after {first['cursor']}"))
+    assert all(
+        part in shown
+        for part in (*ids[:2], "Memory number 0", f"more: recollect list --limit 2 --after {first['cursor']}")
+    )
     assert cli("list", "--tag", "none").stdout == "no memories\n"
 
 

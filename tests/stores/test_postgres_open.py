@@ -132,7 +132,7 @@ async def test_an_older_store_is_refused(pg_database: str) -> None:
     """A store of a version that was is migrated on request, not by opening it."""
     await make_store(pg_database)
     execute(pg_database, "UPDATE recollect.facts SET value = '0' WHERE name = 'version'")
-    await assert_refused(pg_database, SchemaOutdated, "schema version 0", "recollect migrate --store")
+    await assert_refused(pg_database, SchemaOutdated, "schema version 0", "recollect migrate")
 
 
 async def test_an_old_server_is_refused(pg_database: str, monkeypatch: pytest.MonkeyPatch) -> None:

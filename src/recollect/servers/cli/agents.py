@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.servers.cli import options as opt
+from recollect.servers.cli.options import again
 from recollect.servers.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def client_names() -> list[str]:
 
 
 def mcp(
+    context: typer.Context,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that changes anything.")] = False,
     install: Annotated[
         str | None,
@@ -50,7 +52,8 @@ def mcp(
     if install is None and (write or file is not None):
         raise typer.BadParameter("--write and --file say where to --install: name the client.", param_hint="--install")
     if install is not None:
-        _install(install, space, store, embedder, read_only=read_only, write=write, file=file, as_json=as_json)
+        onward = again(context, write=True)
+        _install(install, space, store, embedder, onward, read_only=read_only, write=write, file=file, as_json=as_json)
         return
     from recollect.servers.mcp.stdio import serve
     from recollect.settings import Settings
@@ -65,6 +68,7 @@ def _install(
     space: str,
     store: str | None,
     embedder: str | None,
+    onward: str,
     *,
     read_only: bool,
     write: bool,
@@ -83,7 +87,7 @@ def _install(
         print_json({"file": str(path), "configuration": configuration})
     else:
         typer.echo(json.dumps(configuration, indent=2))
-        typer.echo(f"This goes into {path}; `--write` puts it there.", err=True)
+        typer.echo(f"This goes into {path}; `{onward}` puts it there.", err=True)
 
 
 def _show(installed: Installed, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from typer.exceptions import Abort, TyperException
 from recollect.errors import ConfigError, InvalidRequest, RecollectError
 from recollect.servers.cli.output import console, survive_odd_terminals
 from recollect.servers.problems import in_words
+from recollect.settings import with_store
 
 
 class Command(TyperCommand):
@@ -50,7 +52,7 @@ class Commands(TyperGroup):
         def run() -> Any:
             return TyperGroup.main(self, args, prog_name, complete_var, False, windows_expand_args, **extra)
 
-        sys.exit(_exit_code(run, as_json="--json" in words))
+        sys.exit(_exit_code(run, store=_option(words, "--store"), as_json="--json" in words))
 
 
 def without_types_of_flags(params: list[Any]) -> list[Any]:
@@ -61,7 +63,7 @@ def without_types_of_flags(params: list[Any]) -> list[Any]:
     return params
 
 
-def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
+def _exit_code(run: Callable[[], Any], *, store: str | None, as_json: bool) -> int:
     try:
         code = run()
         sys.stdout.flush()
@@ -74,7 +76,8 @@ def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
         _report("UsageError", _usage(error), as_json=as_json)
         return error.exit_code
     except RecollectError as error:
-        _report(type(error).__name__, str(error), as_json=as_json)
+        message = with_store(str(error), store) if store else str(error)
+        _report(type(error).__name__, message, as_json=as_json)
         return 2 if isinstance(error, (ConfigError, InvalidRequest)) else 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -84,6 +87,13 @@ def _exit_code(run: Callable[[], Any], *, as_json: bool) -> int:
         _report(type(error).__name__, _bug(error), as_json=as_json)
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _option(words: Sequence[str], name: str) -> str | None:
+    """What the command line says for an option; the last one counts."""
+    given = [word.removeprefix(f"{name}=") for word in words if word.startswith(f"{name}=")]
+    given += [value for word, value in pairwise(words) if word == name]
+    return given[-1] if given else None
 
 
 def _usage(error: TyperException) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+
+from recollect.settings import without_password
 
 if TYPE_CHECKING:
     from recollect.sync import Recollect
@@ -115,6 +118,23 @@ def open_store(store: str | None, embedder: str | None = None, *, create: bool =
 def given(**values: Any) -> dict[str, Any]:
     """Only what the caller gave: the library's defaults hold for the rest."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def again(context: typer.Context, **changed: Any) -> str:
+    """The command line that was typed, with some options changed; it can be run as it stands."""
+    words: list[str] = context.command_path.split()
+    for param in context.command.params:
+        value = changed.get(param.name or "", context.params.get(param.name or ""))
+        if value in (None, (), [], "") or value == param.default:
+            continue
+        name = param.opts[0] if value else param.secondary_opts[0]
+        if getattr(param, "is_flag", False):
+            words.append(name)
+        else:
+            several = value if isinstance(value, list | tuple) else [value]
+            values = [without_password(str(one)) if param.name == "store" else str(one) for one in several]
+            words += values if not name.startswith("-") else [word for one in values for word in (name, one)]
+    return shlex.join(words)
 
 
 def text_of(text: str) -> str:

@@ -8,8 +8,8 @@ import typer
 
 from recollect.errors import NotFound
 from recollect.servers.cli import options as opt
-from recollect.servers.cli.options import given, metadata_of, open_store, text_of
-from recollect.servers.cli.output import hint, show
+from recollect.servers.cli.options import again, given, metadata_of, open_store, text_of
+from recollect.servers.cli.output import console, hint, show
 from recollect.servers.empty import empty_note
 
 CLEARED: dict[str, Any] = {
@@ -77,6 +77,7 @@ def get(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = None, a
 
 
 def list_(
+    context: typer.Context,
     limit: Annotated[int, typer.Option(metavar="N", help="How many at most.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="ID", help="Go on after this id.")] = None,
     newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
@@ -113,6 +114,8 @@ def list_(
         page = r.space(space).list(limit=limit, after=after, newest_first=newest, **where)
         note = "" if page.memories else empty_note(space, r.spaces())
     show(page, render.page, as_json=as_json)
+    if page.cursor is not None and not as_json:  # on one line: a command that was broken could not be copied
+        console().print(f"more: {render.one_line(again(context, after=page.cursor))}", style="dim", soft_wrap=True)
     hint(note)
 
 

@@ -224,17 +224,14 @@ def moment(time: datetime | None) -> str:
 
 
 def page(listed: Page) -> RenderableType:
-    """One line for each memory, and how to go on."""
+    """One line for each memory."""
     if not listed.memories:
         return Text("no memories")
     table = listing("id", "when", "kind", "text")
     for memory in listed.memories:
         when = f"{memory.occurred_at or memory.created_at:%Y-%m-%d}"
         table.add_row(Text(visible(memory.id), style=QUIET), when, one_line(memory.kind), summary(memory))
-    if listed.cursor is None:
-        return table
-    cut = [Text(f"truncated: {listed.truncated}", style=WARNING)] if listed.truncated else []
-    return Group(table, *cut, Text(f"more: --after {visible(listed.cursor)}", style=QUIET))
+    return Group(table, Text(f"truncated: {listed.truncated}", style=WARNING)) if listed.truncated else table
 
 
 def history(versions: Sequence[Memory]) -> RenderableType:

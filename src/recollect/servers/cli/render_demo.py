@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -75,7 +76,7 @@ def hit_lines(hit: Hit, *, with_neighbours: bool) -> Iterable[Text]:
 
 def closing(url: str, space: str) -> RenderableType:
     """What to type next."""
-    where = f"--store {visible(url)}" + ("" if space == "default" else f" --space {visible(space)}")
+    where = f"--store {quote(visible(url))}" + ("" if space == "default" else f" --space {quote(visible(space))}")
     commands = (
         ("ask something yourself", f'recollect recall "what if the chaff catches fire?" {where}'),
         ("see every lane's share", f'recollect recall "is invoice 12346 paid?" --explain {where}'),

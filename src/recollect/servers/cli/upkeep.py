@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import hint, progress, show
 from recollect.servers.documents import json_ready
 from recollect.servers.empty import empty_note
+from recollect.settings import with_store
 
 
 def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: opt.Json = False) -> None:
@@ -18,7 +20,9 @@ def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: 
     from recollect.servers.cli import render
 
     with open_store(store, embedder) as r:
-        diagnosis = r.doctor()
+        found = r.doctor()
+        checks = tuple(replace(check, detail=with_store(check.detail, r.url)) for check in found.checks)
+        diagnosis = replace(found, checks=checks)
     document = {"ok": diagnosis.ok, "checks": diagnosis.checks}
     show(document, lambda _: render.diagnosis(diagnosis), as_json=as_json)
     if not diagnosis.ok:

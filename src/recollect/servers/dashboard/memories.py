@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from shlex import quote
 from typing import Any
 
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from recollect.errors import InvalidRequest, NotFound
 from recollect.limits import check_name
 from recollect.servers.dashboard.graph import Drawing, draw
 from recollect.servers.dashboard.shell import Visit, go, local
+from recollect.settings import with_store
 from recollect.types import Memory
 
 PAGE = 25
@@ -29,7 +31,14 @@ async def browse(visit: Visit) -> Response:
     chosen, after = asked_filter(visit), visit.asked("after")
     held = await space.stats()
     page = await space.list(limit=PAGE, after=after or None, **options(chosen))
-    return visit.page("memories.html", where=where, held=held, page=page, after=after, chosen=chosen)
+    command = first_command(visit.client.url, where.space) if visit.caller.may("admin") else ""
+    return visit.page("memories.html", where=where, held=held, page=page, after=after, chosen=chosen, command=command)
+
+
+def first_command(url: str, space: str) -> str:
+    """How to remember something in this space by the command line, for those who run the server."""
+    command = f"recollect remember 'Invoice 12345 was paid on 3 May' --space {quote(space)}"
+    return with_store(f"`{command}`", url).strip("`")
 
 
 def asked_filter(visit: Visit) -> dict[str, str]:

@@ -117,6 +117,6 @@ _MEANINGS: Final[Mapping[type[psycopg.Error], Meaning]] = {
     ),
     errors.UndefinedTable: (
         SchemaOutdated,
-        "{place} lacks a part of the store ({error}): run `recollect migrate --store URL` with its URL.",
+        "{place} lacks a part of the store ({error}): run `recollect migrate`.",
     ),
 }

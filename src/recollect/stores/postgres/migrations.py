@@ -67,13 +67,13 @@ async def prepare(db: Database, place: Place, schema: str, *, create: bool, priv
     state = await inspect(db, place, schema)
     target = newest(shipped())
     if state.version is None and not create:
-        raise ConfigError(f"there is no store in {place} yet: `recollect remember` makes one, or name another")
+        raise ConfigError(f"there is no store in {place} yet: `recollect migrate` makes one, or name another")
     if state.version is None or (private and (state.version < target or state.words_outdated)):
         await migrate(db, place, schema)
     elif state.version < target:
         raise SchemaOutdated(
             f"The store in {place} has schema version {state.version}, and this Recollect needs {target}: "
-            "run `recollect migrate --store URL` with the URL of this store.",
+            "run `recollect migrate`.",
             backend=BACKEND,
         )
 

@@ -119,9 +119,7 @@ class EmbeddedServer:
                 backend=BACKEND,
             )
         if not made and not create:
-            raise ConfigError(
-                f"there is no store in {self.folder} yet: `recollect remember` makes one, or name another"
-            )
+            raise ConfigError(f"there is no store in {self.folder} yet: `recollect migrate` makes one, or name another")
 
     def _hold(self) -> str:
         users = (self.folder / USERS).open()
