@@ -23,17 +23,18 @@ INSERT INTO {schema}.facts (name, value) VALUES ('words', 'outdated')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: read_again
--- Every column of words is computed anew, in one pass over the table, and its index with it.
+-- Every column of words is made anew, in one pass over the table. External indexes have nothing to learn from it.
 DO $$
 DECLARE
-    columns text;
+    changes text;
 BEGIN
-    SELECT string_agg(format('ALTER COLUMN %I SET EXPRESSION AS (%s)', a.attname, pg_get_expr(d.adbin, d.adrelid)), ', ')
-    INTO columns
-    FROM pg_attribute AS a JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = 'memories'::regclass AND a.attgenerated = 's' AND a.atttypid = 'tsvector'::regtype;
-    IF columns IS NOT NULL THEN
-        EXECUTE 'ALTER TABLE memories ' || columns;
+    SELECT string_agg(format('%1$I = text_words(%2$L, text)', attname, substr(attname, length('words_') + 1)), ', ')
+    INTO changes
+    FROM pg_attribute
+    WHERE attrelid = 'memories'::regclass AND atttypid = 'tsvector'::regtype AND starts_with(attname, 'words_');
+    IF changes IS NOT NULL THEN
+        PERFORM set_config('recollect.filling', 'on', true);
+        EXECUTE 'UPDATE memories SET ' || changes;
     END IF;
 END
 $$
