@@ -40,8 +40,9 @@ def fill(store: str) -> None:
 
 @contextmanager
 def busy(loops: int) -> Iterator[None]:
-    """Processes that do nothing, as fast as they can."""
-    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    """Processes that do nothing, as fast as they can, as long as this one lives."""
+    spin = f"import os\nwhile os.getppid() == {os.getpid()}: pass"
+    spinning = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(loops)]
     try:
         yield
     finally:
@@ -89,6 +90,7 @@ def measure(rounds: int, processes: int, loops: int) -> tuple[Counter[str], list
                 started = perf_counter()
                 ended.update(ask(store, processes))
                 times.append(perf_counter() - started)
+                print(f"{len(times)}: {times[-1]:.1f} s, {dict(ended)}", file=sys.stderr, flush=True)
     return ended, times
 
 

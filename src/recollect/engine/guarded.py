@@ -9,6 +9,7 @@ from recollect.engine.guards import Guard, Guards
 from recollect.engine.lanes import LegSearch
 from recollect.legs.graph import GraphLeg, Links
 from recollect.legs.keyword import KeywordLeg
+from recollect.legs.question import Asked
 from recollect.legs.vector import Threads, VectorLeg
 from recollect.ports import (
     Beside,
@@ -149,13 +150,17 @@ class LinkEngine(Engine, Links, Protocol):
 class Engines:
     """All that a recall asks, each behind its guard. Vectors and links are the store's own or an external index's."""
 
-    def __init__(self, guards: Guards, store: Store, vectors: VectorEngine, links: LinkEngine) -> None:
+    def __init__(
+        self, guards: Guards, embedder: Engine, store: Store, vectors: VectorEngine, links: LinkEngine
+    ) -> None:
         self.words = GuardedWords(store, guards.of("keyword", store))
         self.vectors = GuardedVectors(vectors, guards.of("vector", vectors))
         self.links = GuardedLinks(links, guards.of("graph", links))
         self.rows = GuardedRows(store, guards.of_rows(store))
         self.store = store.name
-        self.in_process = store.in_process and vectors.in_process and links.in_process
+        self.in_process = all(engine.in_process for engine in (embedder, store, vectors, links))
+        shared: dict[Asked, Engine] = {"embedder": embedder, "vector index": vectors, "store": store}
+        self.outside = [asked for asked, engine in shared.items() if not engine.in_process]
 
     def legs(self) -> dict[str, LegSearch]:
         return {

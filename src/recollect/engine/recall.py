@@ -20,7 +20,7 @@ from recollect.engine.sizes import by_distance, fitting, full, read_windows
 from recollect.engine.visibility import EverySpace, by_space
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
-from recollect.legs.waiting import Patience, let_go, start, time_left, within
+from recollect.legs.waiting import Patience, let_go, start, time_left, waiting_with, within
 from recollect.limits import ANSWER_BYTES
 from recollect.ports import Beside
 from recollect.ranking.diversity import mmr, near_copies
@@ -92,29 +92,29 @@ class Finding:
         """Go ahead with what has been answered so far."""
         rankings = rankings_of(answered)
         if rankings and rankings.keys() != self._lanes:
-            self._start(rankings)
+            patience = self._anew()
+            self._lanes = rankings.keys()
+            self._task = start(patience, self._find(rankings))
 
     async def of(self, rankings: Mapping[str, Ranking]) -> Found:
         """What all lanes found that have answered; where that cannot be read in time, what fewer of them found."""
-        task = self._task
-        if task is None or self._lanes != rankings.keys() or failed(task):  # the store may have come back since
-            task = self._start(rankings)
         try:
-            return await task
+            if self._task is not None and self._lanes == rankings.keys() and not failed(self._task):
+                return await self._task
+            with waiting_with(self._anew()):  # also after a failure: the store may have come back since
+                return await self._find(rankings)
         except BackendUnavailable:
             if self._earlier is None:
                 raise
             return self._earlier
 
-    def _start(self, rankings: Mapping[str, Ranking]) -> asyncio.Task[Found]:
+    def _anew(self) -> Patience:
+        """Keep what was found so far, and be ready for another reading: for how long that may wait for a store."""
         if self._task is not None and self._task.done() and not failed(self._task):
             self._earlier = self._task.result()
         self.close()
         left = self._deadline + GRACE - self._waited()
-        seconds = left if self._earlier is not None else max(left, ROWS_SHARE * self._deadline)
-        self._lanes = rankings.keys()
-        self._task = start(Patience(seconds), self._find(rankings))
-        return self._task
+        return Patience(left if self._earlier is not None else max(left, ROWS_SHARE * self._deadline))
 
     def close(self) -> None:
         if self._task is not None:

@@ -18,15 +18,15 @@ from recollect.recipes import DEADLINE
 
 T = TypeVar("T")
 
-STEP: Final = 0.1
-"""Seconds charged at a time. A timer that fires late was held up by this process, which is not the engine's fault: of
-a step that took longer, no more is charged.
-"""
+STEP: Final = 0.25
+"""Seconds charged at a time."""
 
 NOTHING: Final = 0.001
 """Seconds that are not worth a timer: sums of floats rarely come out even."""
 HELD_UP: Final = 0.05
-"""Seconds more, once, for a wait whose last timer fired late: the answer may have come meanwhile, unread."""
+"""Seconds by which a timer fires late where this process, not the engine, was held up. Nothing of that time is charged;
+and a wait that would be over gets as much again, once: the answer may have come meanwhile, unread.
+"""
 
 _loose: set[asyncio.Task[Any]] = set()
 """Work that was let go and has not ended yet: the event loop alone would not keep it from being collected."""
@@ -79,7 +79,7 @@ class Waiting:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._charge(time.monotonic())
+            self._charge(min(time.monotonic(), self._since + self._step))
 
     def _left(self) -> float:
         patience = self._patience
@@ -93,10 +93,11 @@ class Waiting:
 
     def _tick(self) -> None:
         now = time.monotonic()
-        self._charge(now)
+        held_up = now - self._since - self._step > HELD_UP
+        self._charge(self._since + self._step if held_up else now)
         if (left := self._left()) > NOTHING:
             self._begin(left)
-        elif not self._was_held_up and now - self._since - self._step > HELD_UP:
+        elif held_up and not self._was_held_up:
             self._was_held_up = True
             self._begin(HELD_UP)
         else:
@@ -104,9 +105,9 @@ class Waiting:
             self._patience.over = True
             self._over()
 
-    def _charge(self, now: float) -> None:
+    def _charge(self, to: float) -> None:
         if self._outside:
-            self._patience.charge(self._since, min(now, self._since + self._step))
+            self._patience.charge(self._since, to)
 
 
 _patience: ContextVar[Patience | None] = ContextVar("patience", default=None)
