@@ -32,8 +32,10 @@ Work: TypeAlias = Callable[[AsyncConnection[Any]], Awaitable[T]]
 Once: TypeAlias = Callable[[Pool, str, Work[T]], Awaitable[T]]
 
 Q = load(__name__, "connections.sql")
-ATTEMPTS: Final = 5
-"""How often a write is run that collides with others."""
+ATTEMPTS: Final = 8
+"""How often a write is run that collides with others. On a busy machine five were not enough for four others that store
+and forget the same text.
+"""
 PAUSE: Final = 0.02
 """Seconds before such a write is run again, at most; twice as long each time."""
 _log = logging.getLogger(__name__)
