@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from recollect.engine.background import interpreter_ends
 from recollect.engine.quality import batches
+from recollect.engine.upkeep import SEEN_SPACES
 from recollect.errors import RecollectError
 from recollect.ports import Store
 
@@ -39,6 +40,8 @@ class Scoring:
         """A space is used: it is scored if it was not for a day. To ask once a day is enough."""
         now = time.monotonic()
         if space not in self._looked or now - self._looked[space] > DAY.total_seconds():
+            if len(self._looked) >= SEEN_SPACES:
+                self._looked.clear()
             self._looked[space] = now
             self._start(self._score_one(space, DAY))
 
