@@ -75,7 +75,7 @@ async def _refuse_mixture(source: Store, target: Store, space: str) -> None:
 def _written(path: str | Path) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise ConfigError(f"there is no backup at {file}: name the file that `recollect backup` wrote")
+        raise ConfigError(f"there is no backup at {file}: name a file that `recollect backup FILE` wrote")
     return file
 
 

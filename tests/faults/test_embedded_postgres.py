@@ -176,12 +176,20 @@ async def test_a_pid_that_was_reused(folder: Path) -> None:
         assert other.poll() is None
 
 
+def end_watchdog(folder: Path) -> None:
+    for process in psutil.process_iter(["cmdline"]):
+        if process.info["cmdline"] and process.info["cmdline"][-2:] == [watchdog.__file__, str(folder)]:
+            process.kill()
+            process.wait()
+
+
 async def test_a_server_that_does_not_hear_is_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A postmaster that hangs is killed with its children when nothing else helps, and nothing is lost."""
     monkeypatch.setattr(watchdog, "PATIENCE", 0.2)
     monkeypatch.setattr(watchdog, "IMMEDIATE", 0.2)
     async with opened(folder) as work:
         await remember(work, ["one more"])
+        end_watchdog(folder)  # which has the usual patience
         frozen = postmaster(folder)
         frozen.suspend()
     assert not watchdog.processes(folder / "postgres")

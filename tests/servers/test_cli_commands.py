@@ -26,7 +26,7 @@ def test_remember_then_recall(cli: Cli) -> None:
     assert (hit["memory"]["thread"], hit["memory"]["place"]) == ("ledger", 7)
     assert {"lane", "rank", "raw", "normalised", "contribution", "kind"} == set(hit["why"][0])
     assert hit["snippet"]["text"] == "Invoice 12345 was paid on 3 May"
-    assert set(answer) == {"hits", "degraded", "lanes", "took", "query", "recipe", "expected"}
+    assert set(answer) == {"hits", "degraded", "lanes", "took", "query", "recipe", "expected", "truncated"}
     assert {lane["lane"] for lane in answer["lanes"]} == {"vector", "keyword", "graph"}
 
 

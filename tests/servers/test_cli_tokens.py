@@ -85,7 +85,7 @@ def test_what_cannot_be_revoked(cli: Cli) -> None:
         (["--space", "work", "--all-spaces"], "and not both"),
         (["--space", "work", "--scope", "own"], "--scope"),
         (["--space", "work", "--expires", "2020-01-01"], "which is past"),
-        (["--space", "work", "--expires", "soon"], "a span such as"),
+        (["--space", "work", "--expires", "soon"], "which is not a time"),
         (["--space", ""], "space is empty"),
     ],
 )

@@ -104,7 +104,7 @@ async def test_an_empty_space_on_the_dashboard(url: str) -> None:
     """The page shows a command that fills it, to those alone who administer the server."""
     async with AsyncRecollect(url, embedder="hashing") as client, reading(client) as reader:
         html = await reader.get("/memories", space="the team")
-        hint = unescape(html.split("<pre><code>")[1].split("</code>")[0])
+        hint = unescape(html.split("<code>")[1].split("</code>")[0])
         assert run(hint).exit_code == 0
         assert (await client.space("the team").stats()).memories == 1
         issued = await client.tokens.create(spaces=["home"], scope="read")

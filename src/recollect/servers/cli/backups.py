@@ -29,7 +29,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `recollect backup` wrote.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `recollect backup FILE` wrote.")],
     space: Annotated[
         list[str] | None,
         typer.Option("--space", metavar="NAME", help="Only this space; repeatable.", show_default="all"),
