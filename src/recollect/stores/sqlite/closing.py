@@ -102,5 +102,6 @@ def examine(db: apsw.Connection, path: Path) -> list[str]:
         return []
     return [
         f"when this file was opened at {since} it had not been closed, and its log ({path.name}-wal) was missing, as "
-        "in a plain copy of a file that is in use: what was stored last may be lost; copy stores by `recollect backup FILE`"
+        "in a plain copy of a file that is in use: what was stored last may be lost; make copies by `recollect backup "
+        "FILE`"
     ]
