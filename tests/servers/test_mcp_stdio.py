@@ -112,8 +112,9 @@ async def test_an_agent_remembers_and_recalls(tmp_path: Path) -> None:
         assert (await client.space("work").get(hit["id"])).text == "Invoice 12345 was paid on 3 May"
 
 
-def test_the_model_is_loaded_after_the_handshake(cli: Cli) -> None:
+def test_the_model_is_loaded_after_the_handshake(tmp_path: Path) -> None:
     """Without a call that needs it, and without making a store."""
+    cli = Cli(tmp_path)
     with started(cli, "--embedder", "local") as agent:
         until_the_model_is_loaded(agent.process.pid)
         assert not (cli.folder / "memory.db").exists()
