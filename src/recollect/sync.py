@@ -137,6 +137,10 @@ class Recollect:
             finally:
                 self._portal.close()
 
+    def warm_up(self) -> None:
+        """Load an embedder that runs inside this process, so that the first question need not wait for it."""
+        self._portal.run(self._async.warm_up())
+
     def space(self, name: str) -> Space:
         """One tenant's memories: no call on it reads or changes another's."""
         return Space(self._async.space(name), self._portal)

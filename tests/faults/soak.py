@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from recollect import AsyncSpace, BackendUnavailable, RecallFailed
+from recollect.legs.waiting import HELD_UP
 from recollect.recipes import DEADLINE
 from recollect.settings import OpenAISettings, Settings
 from recollect.types import LaneReport
@@ -309,8 +310,15 @@ class LoopLag:
 
     def worst(self, start: float, end: float) -> float:
         """The longest wait for the loop between two times."""
+        return max(self._between(start, end), default=0.0)
+
+    def held_up(self, start: float, end: float) -> float:
+        """Seconds between two times in which this process did not listen, and which no engine is charged for."""
+        return sum(lag for lag in self._between(start, end) if lag > HELD_UP)
+
+    def _between(self, start: float, end: float) -> list[float]:
         first, last = bisect_left(self._at, start), bisect_left(self._at, end)
-        return max(self._lag[first : last + 1], default=0.0)
+        return self._lag[first : last + 1]
 
 
 @contextmanager

@@ -123,9 +123,10 @@ def lag_of(asked: Asked, lag: LoopLag) -> float:
 def judge_recalls(asked: list[Asked], trouble: Trouble, lag: LoopLag) -> None:
     """Each in time, apart from what the machine owes, and each with a true report."""
     late = [
-        f"{one.over:.3f} s over, the loop by {lag_of(one, lag):.3f} s [{trouble.before(one.end)}]"
+        f"{one.over:.3f} s over, the loop by {lag_of(one, lag):.3f} s and {lag.held_up(one.start, one.end):.3f} s "
+        f"[{trouble.before(one.end)}]"
         for one in asked
-        if one.over > GRACE + TURNS * lag_of(one, lag)
+        if one.over > GRACE + TURNS * lag_of(one, lag) + lag.held_up(one.start, one.end)
     ]
     assert not late, f"{len(late)} of {len(asked)} recalls came too late:\n" + "\n".join(late[:SHOWN])
     false = [word for one in asked for word in untrue(one, trouble)]

@@ -78,12 +78,11 @@ class Finding:
         self,
         find: Callable[[Mapping[str, Ranking]], Coroutine[Any, Any, Found]],
         deadline: float,
-        waited: Callable[[], float],
+        question: Question,
     ) -> None:
-        """`waited` tells how many seconds of the deadline the lanes have spent."""
         self._find = find
         self._deadline = deadline
-        self._waited = waited
+        self._question = question
         self._lanes: Set[str] = frozenset()
         self._task: asyncio.Task[Found] | None = None
         self._earlier: Found | None = None
@@ -113,8 +112,10 @@ class Finding:
         if self._task is not None and self._task.done() and not failed(self._task):
             self._earlier = self._task.result()
         self.close()
-        left = self._deadline + GRACE - self._waited()
-        return Patience(left if self._earlier is not None else max(left, ROWS_SHARE * self._deadline))
+        whole = self._deadline + GRACE
+        if self._earlier is not None:
+            return Patience(whole - self._question.waited())
+        return Patience(max(whole - took(self._question) / 1000, ROWS_SHARE * self._deadline))
 
     def close(self) -> None:
         if self._task is not None:
@@ -131,7 +132,7 @@ class Recaller:
         self._vectors = engines.vectors
 
     async def recall(self, query: Query, question: Question) -> Recall:
-        finding = Finding(partial(self._find, query, question), longest_deadline(query.recipe), question.waited)
+        finding = Finding(partial(self._find, query, question), longest_deadline(query.recipe), question)
         ahead = finding.begin if self._may_be_late(query) else None
         try:
             answered = await run_lanes(query.recipe, question, self._legs, ahead)
