@@ -153,10 +153,6 @@ class Recollect:
         """What each external index has still to be told."""
         return self._portal.run(self._async.lag())
 
-    def warm_up(self) -> None:
-        """Load an embedder that runs inside this process, so that the first question need not wait for it."""
-        self._portal.run(self._async.warm_up())
-
     def sync(self) -> dict[str, int]:
         """Tell each external index now what it has still to be told; how much that was."""
         return self._portal.run(self._async.sync())

@@ -22,8 +22,8 @@ LOCALES: Final = ("C.UTF-8", "en_US.UTF-8", "C")
 """What a private server's LC_CTYPE may be, the best first; the last one is known to every system."""
 REMARK: Final = (
     "the LC_CTYPE of this database does not tell letters from signs: recipes that use Postgres' text search do not "
-    "find words in curly quotes or beside a dash; copy the store by `recollect copy SOURCE TARGET` into a database with "
-    "LC_CTYPE C.UTF-8"
+    "find words in curly quotes or beside a dash; copy the store by `recollect copy SOURCE TARGET` into a database "
+    "with LC_CTYPE C.UTF-8"
 )
 Q = load(__name__, "letters.sql")
 _log = logging.getLogger(__name__)
