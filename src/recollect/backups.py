@@ -86,10 +86,10 @@ def _free_place(store: Store, path: str | Path, force: bool) -> Path:
         raise InvalidRequest(f"there is no folder {file.parent}: make it first, or name another file")
     if store.location == str(file.resolve()):
         raise InvalidRequest(f"{file} is the store itself: name another file")
+    if file.exists() and not file.is_file():
+        raise InvalidRequest(f"{file} is not a file: name another")
     if file.exists() and not force:
         raise InvalidRequest(f"{file} is there already: name another file, or replace it with --force (force=True)")
-    if file.exists() and not file.is_file():
-        raise InvalidRequest(f"{file} is no file: name another")
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidRequest(f"{file} is open as a store, or was not closed: name another file")
     return file

@@ -171,6 +171,9 @@ def _changed_lanes(
     recipe: Recipe, settings: Mapping[str, Mapping[str, Any]], weights: Mapping[str, float]
 ) -> tuple[Lane, ...]:
     names = {lane.name for lane in recipe.lanes} | {lane.leg for lane in recipe.lanes}
+    for what, given in (("lanes", settings), ("weights", weights)):
+        if not isinstance(given, Mapping):
+            raise InvalidRequest(f"{what} must be a mapping of lane names to values, not {given!r:.80}")
     for name in (*settings, *weights):
         if name not in names:
             raise InvalidRequest(f"recipe {recipe.name!r} has no lane {name!r}; it has: {', '.join(sorted(names))}")

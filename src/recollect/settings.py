@@ -130,6 +130,8 @@ class Settings:
     @staticmethod
     def load(*, url: str | None = None, embedder: str | None = None) -> Settings:
         """What the caller says, over the environment, over the file, over the defaults."""
+        if url is not None and not isinstance(url, str):
+            raise ConfigError(f"the URL of the store must be a text, not {url!r:.80}: write sqlite:///memory.db")
         if url is not None and not url.strip():
             raise ConfigError("the URL of the store is empty: leave it out, or write sqlite:///memory.db")
         file = _read_file()

@@ -23,6 +23,7 @@ def test_a_secret_is_shown_once(cli: Cli) -> None:
     """On a line of its own, whole however narrow the terminal is; it is the one that the library accepts."""
     made = cli("token", "create", "--space", "work", "--space", "home", "--scope", "write", "--expires", "90d")
     first, note, secret = made.stdout.splitlines()
+    assert "every caller of a server on this store needs a token" in made.stderr
     known = SECRET.fullmatch(secret)
     assert known
     assert first.startswith(f"token {known[1]}: write in work, home, until 2")

@@ -65,7 +65,7 @@ async def here(client: AsyncRecollect) -> AsyncIterator[httpx.AsyncClient]:
         (b"{}", 422, "query is missing"),
         (b'{"query": 5}', 422, "query must be a text, not 5"),
         (b'{"query": "a", "limit": "ten"}', 422, "limit must be a whole number, not 'ten'"),
-        (b'{"query": "a", "limit": true}', 422, "limit must be a whole number, not True"),
+        (b'{"query": "a", "limit": true}', 422, "limit must be a whole number, not true"),
         (b'{"query": "a", "limt": 5}', 422, "there is no limt here"),
         (b'{"query": "a", "limit": 0}', 422, "limit is 0, and must be from 1 to 100"),
         (b'{"query": " "}', 422, "the query is empty: give it at least one word"),

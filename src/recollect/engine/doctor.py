@@ -80,7 +80,7 @@ async def answering(engine: Engine) -> Diagnosis:
         asked = engine.embedding.embedder
         if why := engine.guards.of("embedder", asked).why_skipped():
             raise EmbeddingError(f"{asked.name} {why}")
-        return f"{asked.name} is asked as usual"
+        return f"{asked.name} works"
 
     looks = {"store": store, **{name: _answers(feeder) for name, feeder in engine.feeders.items()}}
     checks = await asyncio.gather(*(_try(name, _in_time(name, look)) for name, look in looks.items()))

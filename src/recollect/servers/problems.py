@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -119,6 +119,8 @@ BOUNDS: Mapping[str, str] = {
     "string_unicode": "holds half a character (a lone surrogate)",
     "int_parsing_size": "has too many digits",
 }
+ALTERNATIVES = ("one", "many")
+"""What pydantic calls the two kinds of body that take one thing or a list of them."""
 OURS = "recollect"
 """The type of a mistake that our own checks found: its message is in our words already."""
 SHOWN = 80
@@ -132,7 +134,7 @@ def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
     "limit must be a whole number, not 'ten'"
     """
     kind, value = str(mistake["type"]), shown(mistake["input"])
-    where = where or ".".join(str(part) for part in mistake["loc"][1:]) or "the body"
+    where = where or place_of(mistake["loc"])
     if kind == "missing":
         return f"{where} is missing"
     if kind == "extra_forbidden":
@@ -148,8 +150,21 @@ def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
     return f"{where} must be {wanted}, not {value}" if wanted else f"{where} cannot be {value}"
 
 
+def place_of(parts: Sequence[str | int]) -> str:
+    """Where a mistake is, in a request: what comes after `body`, without the names of alternatives.
+
+    >>> place_of(("body", "one", "tags", 0)), place_of(("body", "many"))
+    ('tags[0]', 'the body')
+    """
+    named = [part for part in parts[1:] if part not in ALTERNATIVES]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in named)
+    return path.removeprefix(".") or "the body"
+
+
 def shown(value: object) -> str:
     """The beginning of a value, without writing out all of it first."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     return f"{value[:SHOWN]!r:.{SHOWN}}" if isinstance(value, str) else f"{reprlib.repr(value):.{SHOWN}}"
 
 

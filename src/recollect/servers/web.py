@@ -167,7 +167,7 @@ async def check_reach(client: AsyncRecollect, host: str) -> None:
     if not is_loopback(host) and not await client.tokens.required():
         raise ConfigError(
             f"{host} can be reached from elsewhere, and no token was ever made for this store: make one by "
-            "`recollect token create --all-spaces` first, or listen on 127.0.0.1"
+            "`recollect token create --all-spaces --scope admin` first, or listen on 127.0.0.1"
         )
 
 

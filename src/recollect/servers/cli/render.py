@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from recollect.recipes import RECIPES
 from recollect.servers.why import by_share, label, look, origin
 from recollect.types import (
     Expectation,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 MARK = "bold yellow"
 QUIET = "dim"
 WARNING = "yellow"
+SNIPPET = 240
+"""Characters of a text that are shown beside others."""
 
 _CONTROL = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _INVISIBLE = (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
@@ -91,7 +94,7 @@ def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -
     parts: list[RenderableType] = list(degraded(answer))
     parts += [hit_block(rank, hit, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
     if not answer.hits:
-        parts.append(Text("nothing found"))
+        parts.append(Text(one_line(f"nothing found{only_kinds(answer.recipe)}")))
     if answer.truncated:
         parts.append(Text(f"truncated: {answer.truncated}", style=WARNING))
     if answer.expected:
@@ -100,6 +103,13 @@ def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -
         parts.append(lane_table(answer.lanes))
     parts.append(Text(f"{count(len(answer.hits), 'hit')} by {answer.recipe} in {answer.took:.0f} ms", style=QUIET))
     return Group(*parts)
+
+
+def only_kinds(recipe: str) -> str:
+    """What a recipe is for, where that is not every memory."""
+    kinds = [lane.kinds for lane in RECIPES[recipe].lanes] if recipe in RECIPES else [()]
+    named = ", ".join(dict.fromkeys(kind for some in kinds for kind in some))
+    return f": {recipe} searches memories of kind {named} only" if all(kinds) else ""
 
 
 def degraded(answer: Recall) -> Iterable[Text]:
@@ -259,12 +269,16 @@ def summary(memory: Memory) -> Text:
     return Text(one_line(shown), style="strike" if memory.superseded_by else "")
 
 
+def shortened(text: str) -> str:
+    return text if len(text) <= SNIPPET else f"{text[:SNIPPET]}…"
+
+
 def neighbors(found: Sequence[Neighbor]) -> RenderableType:
     if not found:
         return Text("no linked memories")
     table = plain_table(">strength", ">steps", "relation", "memory")
     for near in found:
-        body = Group(Text(one_line(near.memory.text)), Text(visible(near.memory.id), style=QUIET))
+        body = Group(Text(one_line(shortened(near.memory.text))), Text(visible(near.memory.id), style=QUIET))
         table.add_row(f"{near.strength:.3f}", str(near.steps), one_line(near.relation), body)
     return table
 

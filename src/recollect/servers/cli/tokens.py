@@ -9,7 +9,7 @@ import typer
 from recollect.errors import NotFound
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
-from recollect.servers.cli.output import console, print_json, show
+from recollect.servers.cli.output import console, hint, print_json, show
 
 Scope = Annotated[
     Literal["read", "write", "admin"],
@@ -46,6 +46,7 @@ def create(
         print_json(made)
     else:
         console().print(issued(made), soft_wrap=True)  # a secret that was broken into two lines could not be copied
+        hint("from now on every caller of a server on this store needs a token, also on this machine")
 
 
 def list_(

@@ -18,7 +18,8 @@ from recollect.errors import InvalidRequest
 from recollect.limits import LINE_BYTES, check_line
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
-from recollect.servers.cli.output import console, progress, show
+from recollect.servers.cli.output import console, hint, progress, show
+from recollect.servers.empty import empty_note
 
 if TYPE_CHECKING:
     from recollect.engine.copying import CopyProgress
@@ -76,9 +77,11 @@ def export(
         held = here.stats()
         lines = bar.track(here.export(), total=held.memories + held.edges, description="exporting")
         written = _dump(lines, stream)
+        note = "" if held.memories else empty_note(space, r.spaces())
     if file != "-":
         done = {"file": file, "lines": written}
         show(done, lambda _: one_line(f"wrote {count(written, 'line')} to {file}"), as_json=as_json)
+    hint(note)
 
 
 def copy(

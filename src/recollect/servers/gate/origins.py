@@ -47,7 +47,7 @@ def check_host(headers: Headers) -> None:
     if len(hosts) != 1 or not is_loopback(name_of(hosts[0])):
         raise NotAllowed(
             f"the Host header is {', '.join(hosts)!r:.80}, and a server without tokens is called as localhost or "
-            "127.0.0.1: make a token by `recollect token create --all-spaces` to use another name"
+            "127.0.0.1: make a token by `recollect token create --all-spaces --scope admin` to use another name"
         )
 
 
