@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import httpx
 import pytest
 
 from recollect import AsyncRecollect
-from recollect.engine import upkeep
+from recollect.engine import scoring, upkeep
 from recollect.recipes import RECIPES
 from recollect.servers.web import application
 
@@ -52,12 +53,14 @@ async def test_made_up_lanes_and_recipes_make_no_counters(here: httpx.AsyncClien
 async def test_made_up_spaces_leave_nothing_behind(client: AsyncRecollect, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of a space that was asked once, and holds nothing, is bounded."""
     monkeypatch.setattr(upkeep, "SEEN_SPACES", 10)
+    monkeypatch.setattr(scoring, "SEEN_SPACES", 10)
     kept = client._engine._upkeep
     for n in range(40):
         await client.space(f"made up {n}").recall("door")
         while f"made up {n}" in kept._tasks:
-            await kept._tasks[f"made up {n}"]
+            await asyncio.sleep(0)
     assert len(kept._seen) <= 10
+    assert len(client._engine.scoring._looked) <= 10
     assert not kept._tasks
     assert not kept._working
     assert not kept._behind
