@@ -193,8 +193,8 @@ class Records(Protocol):
         and the others store nothing.
         """
 
-    async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
-        """A memory with those that it replaced and that replaced it, through others too, whatever their state: each
+    async def history(self, space: str, id: str, *, limit: int) -> Sequence[str]:
+        """The ids of a memory and of those that it replaced and that replaced it, through others too, whatever their state: each
         before what replaced it, ties by id. At most `limit` before it and as many after it, those the fewest steps
         away. One that was forgotten leads no further; nothing, if this one is not here.
         """

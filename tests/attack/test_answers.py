@@ -14,6 +14,8 @@ import pytest
 from recollect import AsyncRecollect, AsyncSpace, InvalidRequest, Recollect
 from recollect.engine import recall, sizes
 from recollect.limits import ANSWER_BYTES, TEXT_BYTES
+from recollect.options import RecallOptions
+from recollect.ranking import diversity
 from tests.servers.cli_runner import Cli
 from tests.servers.http_server import listening
 
@@ -162,3 +164,70 @@ def test_an_answer_as_it_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for n in range(10):
             work.remember(f"door {n} ".ljust(TEXT_BYTES, "."), vector=[1.0] + [0.0] * 255)
         assert len(work.recall("door")) == len(work.list().memories) == ANSWER_BYTES // TEXT_BYTES
+
+
+async def test_tags_count_as_well(work: AsyncSpace) -> None:
+    """64 long tags on each of many short turns do not make a long answer."""
+    tags = [f"{n:02d}".ljust(200, "t") for n in range(64)]
+    lines = [json.dumps({"text": f"door {n}", "thread": "t", "tags": tags}) for n in range(10)]
+    await work.import_lines(lines)
+    assert (await work.list()).truncated.startswith(SAID)
+    found = await work.recall("door", limit=10, window=10)
+    assert found.truncated.startswith(SAID)
+    assert sum(1 + len(hit.before) + len(hit.after) for hit in found) <= 2
+
+
+@pytest.mark.parametrize("options", [{"recipe": "pgmemory"}, {"quality_weight": 0.5}, {}])
+async def test_candidates_are_read_some_at_a_time(
+    talk: AsyncSpace, monkeypatch: pytest.MonkeyPatch, options: RecallOptions
+) -> None:
+    """However many a question has by its fanout, and whatever is asked of them before the answer is chosen."""
+    for module in (sizes, recall):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 8)
+    store = talk._engine.store
+    get = type(store).get
+    read: list[int] = []
+
+    async def counted(self: Any, space: str, ids: Sequence[str]) -> Any:
+        read.append(len(ids))
+        return await get(self, space, ids)
+
+    monkeypatch.setattr(type(store), "get", counted)
+    assert len(await talk.recall("door other", limit=3, fanout=1000, **options)) == 3
+    assert max(read) <= 8
+
+
+async def test_versions_that_do_not_fit_are_not_read(work: AsyncSpace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long history of long texts costs no more than what is shown of it."""
+    monkeypatch.setattr(sizes, "ROWS_AT_ONCE", 8)
+    texts = [f"version {n} ".ljust(TURN_BYTES, ".") for n in range(60)]
+    lines = [{"id": f"{n:02d}", "text": text, "superseded_by": f"{n + 1:02d}"} for n, text in enumerate(texts)]
+    await work.import_lines(json.dumps(line) for line in lines)
+    store = work._engine.store
+    get = type(store).get
+    read: list[str] = []
+
+    async def counted(self: Any, space: str, ids: Sequence[str]) -> Any:
+        read.extend(ids)
+        return await get(self, space, ids)
+
+    monkeypatch.setattr(type(store), "get", counted)
+    assert [memory.id for memory in await work.history("30")] == [f"{n}" for n in range(20, 40)]
+    assert len(read) <= ROOM // TURN_BYTES + 8
+
+
+async def test_near_copies_are_compared_once(work: AsyncSpace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question whose candidates all say the same takes a time that grows with their number, and not faster."""
+    compared = 0
+    alike = diversity._alike
+
+    def counted(one: str, other: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return alike(one, other)
+
+    monkeypatch.setattr(diversity, "_alike", counted)
+    said = " ".join(f"{sign}word" for sign in "abcdefghijklmnopqrstuvwxyz")
+    await work.import_lines(json.dumps({"text": f"door {said} {chr(945 + n)}"}) for n in range(60))
+    assert len(await work.recall("door", limit=2, fanout=1000)) == 2
+    assert compared <= 60

@@ -25,7 +25,7 @@ from recollect.engine.recall import Recaller
 from recollect.engine.remember import Ingested, Rememberer
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Looking, Sharing
-from recollect.engine.sizes import nearest_fitting, read_all, read_page
+from recollect.engine.sizes import read_all, read_nearest, read_page
 from recollect.engine.turns import Turns
 from recollect.engine.upkeep import Upkeep
 from recollect.engine.usage import HitCounter, usage_since
@@ -238,7 +238,7 @@ class Engine:
         found = await self.store.history(space, check_name("id", id), limit=HISTORY_MOST)
         if not found:
             raise _missing(space, id)
-        return nearest_fitting(found, id)
+        return await read_nearest(found, id, partial(self.store.get, space))
 
     async def list(self, space: str, options: ListOptions, *, limit: int, after: str | None) -> Page:
         check_settings("list", options, ListOptions.__annotations__)

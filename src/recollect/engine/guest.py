@@ -6,9 +6,11 @@ import builtins
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from recollect.engine.engine import LIST_MOST, Engine
+from recollect.engine.sizes import read_all
 from recollect.errors import InvalidRequest, NotFound
 from recollect.legs.graph import made_links
 from recollect.limits import check_name, check_number
@@ -89,7 +91,7 @@ class Guest:
         store = self._engine.store
         where = Filter(namespaces=(self.namespace,), include_superseded=True, now=datetime.now(UTC))
         reached = await made_links(store, self.owner, [id], where, limit=limit)
-        rows = await store.get(self.owner, [one.id for one in reached])
+        rows = await read_all([one.id for one in reached], partial(store.get, self.owner))
         return [Neighbor(rows[r.id], r.strength, r.steps, r.relation) for r in reached if r.id in rows]
 
     async def _may(self, wanted: Access) -> None:

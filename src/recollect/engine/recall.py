@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,14 +16,14 @@ from recollect.engine.guards import in_words
 from recollect.engine.lanes import Answered, longest_deadline, run_lanes
 from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
-from recollect.engine.sizes import by_distance, fitting, full, read_windows
+from recollect.engine.sizes import ROWS_AT_ONCE, by_distance, fitting, full, read_windows
 from recollect.engine.visibility import EverySpace, by_space
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
 from recollect.legs.waiting import Patience, let_go, start, time_left, waiting_with, within
 from recollect.limits import ANSWER_BYTES
 from recollect.ports import Beside
-from recollect.ranking.diversity import mmr, near_copies
+from recollect.ranking.diversity import Sieve, mmr
 from recollect.ranking.fusion import fuse, keep_exact
 from recollect.ranking.normalise import by_max
 from recollect.text.snippets import snippet
@@ -43,6 +43,8 @@ it was given.
 """
 ROWS_SHARE = 0.5
 """How much of the longest deadline that reading has at least."""
+COMPARED_AT_ONCE = 10_000
+"""Pairs of vectors that are compared before others get their turn: a few milliseconds."""
 DIVERSITY_SHARE = 0.5
 """How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
 
@@ -185,8 +187,11 @@ class Recaller:
         """By quality, where the recipe says so; what holds what the question names keeps its place all the same."""
         if not query.recipe.quality_weight:
             return fused
-        rows = await by_space(question.space, [f.id for f in fused], self._rows.get)
-        qualities = {id: memory.quality for id, memory in rows.items()}
+        qualities: dict[str, float | None] = {}
+        for place in range(0, len(fused), ROWS_AT_ONCE):
+            some = [f.id for f in fused[place : place + ROWS_AT_ONCE]]
+            rows = await by_space(question.space, some, self._rows.get)
+            qualities |= {id: memory.quality for id, memory in rows.items()}
         ordered = weighed(fused, qualities, query.recipe.quality_weight)
         for ranking in rankings.values() if query.recipe.fusion.method == "calibrated" else ():
             ordered = keep_exact(ordered, ranking)
@@ -197,21 +202,33 @@ class Recaller:
     ) -> Chosen:
         method = query.recipe.diversity.method
         if method == "mmr":
-            pool = await self._visible(question, fused)
-            order, lost = await self._by_mmr(query, question, [f for f, _ in pool], rankings)
-            return Chosen([pool[i] for i in order], lost=lost)
-        rows: list[tuple[Fused, Memory]] = []
-        kept: Sequence[int] = ()
-        copies: Sequence[int] = ()
-        for place in range(0, len(fused), query.limit + SPARE):
-            rows += await self._visible(question, fused[place : place + query.limit + SPARE])
-            kept = range(min(len(rows), query.limit))
-            if method == "near_copies":
-                kept, copies = near_copies([memory.text for _, memory in rows], count=query.limit)
+            pool = [f async for some in self._some_visible(question, fused, ROWS_AT_ONCE) for f, _ in some]
+            order, lost = await self._by_mmr(query, question, pool, rankings)
+            return Chosen(await self._visible(question, [pool[i] for i in order]), lost=lost)
+        sieve = Sieve()
+        kept: list[tuple[Fused, Memory]] = []
+        spare: list[tuple[Fused, Memory]] = []  # where there are too few others, a near-copy is better than nothing
+        copies: list[str] = []
+        async for some in self._some_visible(question, fused, query.limit + SPARE):
+            for row in some:
+                if len(kept) == query.limit:
+                    break
+                if method != "near_copies" or sieve.lets_through(row[1].text):
+                    kept.append(row)
+                else:
+                    copies.append(row[0].id)
+                    spare += [row] if len(spare) < query.limit else []
             if len(kept) == query.limit:
                 break
-        answer = [*kept, *copies][: query.limit]  # where there are too few others, a near-copy is better than nothing
-        return Chosen([rows[i] for i in answer], frozenset(rows[i][0].id for i in copies if i not in answer))
+        answer = [*kept, *spare][: query.limit]
+        return Chosen(answer, frozenset(copies).difference(f.id for f, _ in answer))
+
+    async def _some_visible(
+        self, question: Question, fused: Sequence[Fused], count: int
+    ) -> AsyncIterator[list[tuple[Fused, Memory]]]:
+        """So many at a time: each may be large, and most of them are not for the answer."""
+        for place in range(0, len(fused), count):
+            yield await self._visible(question, fused[place : place + count])
 
     async def _visible(self, question: Question, fused: Sequence[Fused]) -> list[tuple[Fused, Memory]]:
         """The memories behind fused ids; those forgotten, superseded or expired since the lanes looked drop out."""
@@ -246,7 +263,9 @@ class Recaller:
                 share if v is None else float(wanted @ v) * quality_factor(f)
                 for f, v, share in zip(fused, own, relevance, strict=True)
             ]
-        return mmr(relevance, lambda a, b: cosine(own[a], own[b]), balance=how.balance, count=query.limit), lost
+        pick = partial(mmr, relevance, lambda a, b: cosine(own[a], own[b]), balance=how.balance, count=query.limit)
+        large = len(fused) * query.limit > COMPARED_AT_ONCE
+        return await asyncio.to_thread(pick) if large else pick(), lost
 
     async def _hits(
         self, query: Query, question: Question, answer: Sequence[tuple[Fused, Memory]]

@@ -17,8 +17,8 @@ Read = Callable[[Sequence[str]], Awaitable[Mapping[str, Memory]]]
 
 
 def size_of(memory: Memory) -> int:
-    """The bytes of what a memory says."""
-    said = memory.text + memory.title + memory.source if memory.title or memory.source else memory.text
+    """The bytes of what a memory says, its tags included; names are short."""
+    said = "".join((memory.text, memory.title, memory.source, *memory.tags))
     size = len(said) if said.isascii() else len(said.encode())
     return size + len(json.dumps(memory.metadata)) if memory.metadata else size
 
@@ -93,12 +93,20 @@ async def read_all(ids: Sequence[str], read: Read) -> dict[str, Memory]:
     return rows
 
 
-def nearest_fitting(versions: Sequence[Memory], id: str) -> list[Memory]:
+async def read_nearest(versions: Sequence[str], id: str, read: Read) -> list[Memory]:
     """Of a memory's versions those that fit, the nearest to it first; in the order in which they came."""
-    own = next((place for place, version in enumerate(versions) if version.id == id), 0)
-    nearest = sorted(range(len(versions)), key=lambda place: (abs(place - own), place))
-    count, _ = fitting((versions[place] for place in nearest), ANSWER_BYTES)
-    return [versions[place] for place in sorted(nearest[:count])]
+    places = {version: place for place, version in enumerate(versions)}
+    nearest = sorted(versions, key=lambda version: abs(places[version] - places[id]))
+    rows: dict[str, Memory] = {}
+    room = ANSWER_BYTES
+    for start in range(0, len(nearest), ROWS_AT_ONCE):
+        found = await read(nearest[start : start + ROWS_AT_ONCE])
+        here = [found[version] for version in nearest[start : start + ROWS_AT_ONCE] if version in found]
+        count, room = fitting(here, room, at_least=0 if rows else 1)
+        rows |= {memory.id: memory for memory in here[:count]}
+        if count < len(here):
+            break
+    return [rows[version] for version in versions if version in rows]
 
 
 def full() -> str:

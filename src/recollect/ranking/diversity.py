@@ -52,19 +52,30 @@ def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[in
 
     Two texts that differ in a number are never near-copies, however alike: invoice 12345 is not invoice 12346.
     """
+    sieve = Sieve()
     kept: list[int] = []
     copies: list[int] = []
-    words: list[frozenset[str]] = []
     for position, text in enumerate(texts):
         if len(kept) == count:
             break
-        own = frozenset(text[:BEGINNING].casefold().split())
-        words.append(own)
-        # most texts share few words with the others, or are much longer or shorter, and need no closer look
-        rivals = [n for n in kept if 2 * len(own & words[n]) >= max(len(own), len(words[n]))]
-        is_copy = any(_numbers(own) == _numbers(words[n]) and _alike(text, texts[n]) for n in rivals)
-        (copies if is_copy else kept).append(position)
+        (kept if sieve.lets_through(text) else copies).append(position)
     return kept, copies
+
+
+class Sieve:
+    """Holds back near-copies of what it has let through, however many texts come one after the other."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[str, frozenset[str]]] = []
+
+    def lets_through(self, text: str) -> bool:
+        own = frozenset(text[:BEGINNING].casefold().split())
+        # most texts share few words with the others, or are much longer or shorter, and need no closer look
+        rivals = [kept for kept in self._kept if 2 * len(own & kept[1]) >= max(len(own), len(kept[1]))]
+        if any(_numbers(own) == _numbers(words) and _alike(text, other) for other, words in rivals):
+            return False
+        self._kept.append((text, own))
+        return True
 
 
 def _alike(one: str, other: str) -> bool:

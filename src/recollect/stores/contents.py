@@ -78,9 +78,9 @@ def record_hash(record: Record) -> bytes:
     return record.hash or content_hash(record.memory)
 
 
-def is_over(memory: Memory) -> bool:
-    """Whether a memory has expired."""
-    return memory.expires_at is not None and utc(memory.expires_at) <= datetime.now(UTC)
+def is_over(memory: Memory, now: datetime | None = None) -> bool:
+    """Whether a memory has expired, now or at a moment."""
+    return memory.expires_at is not None and utc(memory.expires_at) <= (now or datetime.now(UTC))
 
 
 def standing(memory: Memory, copy: Memory | None) -> Memory | None:
@@ -114,12 +114,13 @@ def changed_hash(hash: bytes, old: Memory, new: Memory) -> bytes:
     return hash if wanted == content_hash(old) else wanted
 
 
-def joining(copy: Memory, said: Memory) -> dict[str, Any]:
+def joining(copy: Memory, said: Memory, now: datetime) -> dict[str, Any]:
     """What changes in a memory when its exact copy is remembered. It takes over what it lacks: new tags, new metadata
     keys, and a title, source or time where it has none. It lives as long as the longer of the two. Nothing it has is
     overwritten. Tags and metadata that would exceed a memory's limits stay out, and what holds no more stays as it is.
+    `now` is the moment at which the copy was found to hold: what expires from then on is still joined.
     """
-    if copy.superseded_by is not None or is_over(copy):
+    if copy.superseded_by is not None or is_over(copy, now):
         return {}
     metadata = {**copy.metadata, **{key: value for key, value in said.metadata.items() if key not in copy.metadata}}
     fits = len(json_text(metadata).encode()) <= METADATA_BYTES

@@ -79,9 +79,8 @@ async def marks(db: Database, space: int, ids: Sequence[str]) -> dict[str, Mark]
     return {id: Mark(hash, linked) for id, hash, linked in found}
 
 
-async def history(db: Database, space: int, name: str, id: str, limit: int) -> list[Memory]:
-    found = await firsts(db, Q["history"], space=space, id=id, limit=limit)
-    return [*(await fetch(db, space, name, found)).values()]
+async def history(db: Database, space: int, id: str, limit: int) -> list[str]:
+    return await firsts(db, Q["history"], space=space, id=id, limit=limit)
 
 
 async def mark_hits(db: Database, space: int, hits: Mapping[str, int], now: datetime) -> None:

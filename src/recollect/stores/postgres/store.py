@@ -208,8 +208,8 @@ class PostgresStore:
     async def supersede(self, space: str, old: str, new: Record | str, *, now: datetime) -> Memory:
         return await self._write(space, lambda db, number: writes.supersede(db, number, space, old, new, now))
 
-    async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
-        return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))
+    async def history(self, space: str, id: str, *, limit: int) -> Sequence[str]:
+        return await self._read(space, lambda db, number: records.history(db, number, id, limit))
 
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
         return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))

@@ -125,10 +125,10 @@ async def _join(db: Database, space: int, name: str, copy: Memory, record: Recor
     """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over. What
     others join at the same time is kept: it is read again once nobody else can change it.
     """
-    if not joining(copy, record.memory):
+    if not joining(copy, record.memory, now):
         return copy
     held = await _hold(db, space, name, copy.id, {})
-    changes = joining(held.memory, record.memory)
+    changes = joining(held.memory, record.memory, now)
     vector = record.vector if "title" in changes else None
     return await _change(db, space, held, changes, vector, now) if changes else held.memory
 

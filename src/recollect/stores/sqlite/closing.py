@@ -30,6 +30,12 @@ Q = load(__name__, "backups.sql")
 _log = logging.getLogger(__name__)
 
 
+def companion(path: Path, ending: str) -> Path:
+    """What stands beside a store under its name and an ending: the same for all links that lead to it."""
+    file = path.resolve()
+    return file.with_name(f"{file.name}{ending}")
+
+
 def lost_log(path: Path) -> bool:
     """Whether a file was not closed though it has no log beside it. Ask before opening it. Another process may open or
     close it meanwhile, so it is looked at twice.
@@ -41,7 +47,7 @@ def lost_log(path: Path) -> bool:
 
 
 def _is_torn(path: Path) -> bool:
-    log = path.with_name(f"{path.name}-wal")
+    log = companion(path, "-wal")
     if not path.exists() or log.exists():
         return False
     with suppress(apsw.Error):  # a file that cannot be read is not ours to judge here

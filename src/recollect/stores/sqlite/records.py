@@ -94,8 +94,8 @@ def successors(db: apsw.Connection, space: int, id: str) -> list[str]:
     return _firsts(db.execute(Q["successors"], (space, id)))
 
 
-def history(db: apsw.Connection, space: int, name: str, id: str, limit: int) -> list[Memory]:
-    return [*fetch(db, space, name, _firsts(db.execute(Q["history"], (space, id, limit)))).values()]
+def history(db: apsw.Connection, space: int, id: str, limit: int) -> list[str]:
+    return _firsts(db.execute(Q["history"], (space, id, limit)))
 
 
 def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: datetime) -> None:

@@ -77,7 +77,7 @@ class SqliteStore:
         self._connections = Connections(self.path, prepare=words.register)
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
         self._counts = word_scores.Counts()
-        self._owner = Owner(self.path.resolve().with_name(f"{self.path.name}.owners"))
+        self._owner = Owner(closing.companion(self.path, ".owners"))
         self._building: dict[str, asyncio.Task[None]] = {}
         self._folder: TemporaryDirectory[str] | None = None
 
@@ -183,8 +183,8 @@ class SqliteStore:
     async def supersede(self, space: str, old: str, new: Record | str, *, now: datetime) -> Memory:
         return await self._write(space, lambda db, number: writes.supersede(db, number, space, old, new, now))
 
-    async def history(self, space: str, id: str, *, limit: int) -> Sequence[Memory]:
-        return await self._read(space, lambda db, number: records.history(db, number, space, id, limit))
+    async def history(self, space: str, id: str, *, limit: int) -> Sequence[str]:
+        return await self._read(space, lambda db, number: records.history(db, number, id, limit))
 
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
         return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))

@@ -101,7 +101,7 @@ def update(
 
 def _join(db: apsw.Connection, space: int, copy: Memory, record: Record, now: datetime) -> Memory:
     """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over."""
-    changes = joining(copy, record.memory)
+    changes = joining(copy, record.memory, now)
     return _change(db, space, copy, changes, record.vector if "title" in changes else None, now) if changes else copy
 
 

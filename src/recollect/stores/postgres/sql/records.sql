@@ -194,6 +194,7 @@ WITH RECURSIVE earlier (id, steps) AS (
 )
 SELECT id
 FROM ((SELECT * FROM earlier LIMIT %(limit)s + 1) UNION ALL (SELECT * FROM later LIMIT %(limit)s + 1)) AS found
+WHERE EXISTS (SELECT FROM memories AS m WHERE m.space = %(space)s AND m.id = found.id)
 GROUP BY id
 ORDER BY min(steps), id
 

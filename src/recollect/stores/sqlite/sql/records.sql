@@ -124,7 +124,8 @@ WITH RECURSIVE earlier (id, steps) AS (
     WHERE m.superseded_by IS NOT NULL
     LIMIT ?3 + 1
 )
-SELECT id FROM (SELECT * FROM earlier UNION ALL SELECT * FROM later)
+SELECT id FROM (SELECT * FROM earlier UNION ALL SELECT * FROM later) AS version
+WHERE EXISTS (SELECT 1 FROM memories AS m WHERE m.space = +?1 AND m.id = version.id)
 GROUP BY id
 ORDER BY min(steps), id
 
