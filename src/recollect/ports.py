@@ -194,9 +194,9 @@ class Records(Protocol):
         """
 
     async def history(self, space: str, id: str, *, limit: int) -> Sequence[str]:
-        """The ids of a memory and of those that it replaced and that replaced it, through others too, whatever their state: each
-        before what replaced it, ties by id. At most `limit` before it and as many after it, those the fewest steps
-        away. One that was forgotten leads no further; nothing, if this one is not here.
+        """The ids of a memory, of those that it replaced and of those that replaced it, through others too, whatever
+        their state: each before what replaced it, ties by id. At most `limit` before it and as many after it, those the
+        fewest steps away. One that was forgotten leads no further; nothing, if this one is not here.
         """
 
     async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:

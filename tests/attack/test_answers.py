@@ -14,7 +14,6 @@ import pytest
 from recollect import AsyncRecollect, AsyncSpace, InvalidRequest, Recollect
 from recollect.engine import recall, sizes
 from recollect.limits import ANSWER_BYTES, TEXT_BYTES
-from recollect.options import RecallOptions
 from recollect.ranking import diversity
 from tests.servers.cli_runner import Cli
 from tests.servers.http_server import listening
@@ -179,7 +178,7 @@ async def test_tags_count_as_well(work: AsyncSpace) -> None:
 
 @pytest.mark.parametrize("options", [{"recipe": "pgmemory"}, {"quality_weight": 0.5}, {}])
 async def test_candidates_are_read_some_at_a_time(
-    talk: AsyncSpace, monkeypatch: pytest.MonkeyPatch, options: RecallOptions
+    talk: AsyncSpace, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     """However many a question has by its fanout, and whatever is asked of them before the answer is chosen."""
     for module in (sizes, recall):

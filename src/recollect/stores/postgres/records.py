@@ -10,7 +10,7 @@ from recollect.ports import Beside, Mark, Sample
 from recollect.stores.contents import content_hash, standing, utc
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
-from recollect.stores.postgres.rows import Q, Stored, fetch, firsts, rows_of, stored
+from recollect.stores.postgres.rows import Q, Stored, firsts, rows_of, stored
 from recollect.types import Filter, Memory, Page, SpaceStats
 
 
