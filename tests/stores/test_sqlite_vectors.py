@@ -213,7 +213,7 @@ def test_the_background_is_told_by_the_lowest_digests(file: File, search: Vector
     """At every moment by those that the space holds then: after more was written, replaced or forgotten, by another
     process too, and in a space that is too large to be held.
     """
-    vectors, vector = made_up(900), made_up(1, seed=1)[0]
+    vectors, vector = made_up(6_000), made_up(1, seed=1)[0]
     known: dict[int, Vector] = {}
 
     def wanted() -> Background | None:
@@ -224,7 +224,7 @@ def test_the_background_is_told_by_the_lowest_digests(file: File, search: Vector
         return by.search(file.db, SPACE, GENERATION, vector, OPEN, 10).background
 
     with_file = VectorSearch(file.index, SMALL)
-    for part in (slice(0, 100), slice(100, 255), slice(255, 258), slice(258, 259), slice(259, 900)):
+    for part in (slice(0, 100), slice(100, 255), slice(255, 258), slice(258, 259), slice(259, 900), slice(900, 6_000)):
         known |= zip(file.add(vectors[part]), vectors[part], strict=True)
         assert told(search) == told(with_file) == wanted()
     with_file.settle()

@@ -55,9 +55,9 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
         expires_at=check_time("expires_at", draft.expires_at, now, ahead=True),
         superseded_by=_successor(draft),
         quality=None if draft.quality is None else check_number("quality", draft.quality, 0, 1),
-        hits=int(check_number("hits", draft.hits, 0, HITS, whole=True)),
+        hits=_counted("hits", draft.hits),
         last_hit_at=check_time("last_hit_at", draft.last_hit_at, now),
-        used=int(check_number("used", draft.used, 0, HITS, whole=True)),
+        used=_counted("used", draft.used),
         last_used_at=check_time("last_used_at", draft.last_used_at, now),
     )
 
@@ -117,6 +117,11 @@ def _successor(draft: Draft) -> str | None:
     if draft.superseded_by is not None and draft.superseded_by == draft.id:
         raise InvalidRequest(f"memory {draft.id!r} cannot be superseded by itself")
     return None if draft.superseded_by is None else check_name("superseded_by", draft.superseded_by)
+
+
+def _counted(name: str, value: object) -> int:
+    """How often; never, for all that is new."""
+    return 0 if type(value) is int and value == 0 else int(check_number(name, value, 0, HITS, whole=True))
 
 
 def _optional(what: str, text: object, most: int) -> str:

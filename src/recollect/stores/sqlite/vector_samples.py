@@ -66,7 +66,9 @@ def _has_changed(db: apsw.Connection, key: Key, known: Sample) -> bool:
 
 
 def _taken(db: apsw.Connection, key: Key, dimensions: int, seq: int, memories: int) -> Sample:
-    found = list(db.execute(Q["sample"], (*key, SAMPLE)))
+    found = list(db.execute(Q["sample_of_many"], (*key, SAMPLE)))
+    if len(found) < SAMPLE:
+        found = list(db.execute(Q["sample"], (*key, SAMPLE)))
     highest = found[-1][1] if len(found) == SAMPLE else _ANY
     vectors = matrix((blob for _, _, blob in found), dimensions)
     return Sample(seq, memories, as_json([row for row, _, _ in found]), highest, vectors)

@@ -57,6 +57,12 @@ SELECT memories FROM spaces WHERE number = ?1
 -- The vectors of a space and generation whose texts have the lowest digests.
 SELECT row, digest, vector FROM vectors WHERE space = +?1 AND generation = +?2 ORDER BY digest, row LIMIT ?3
 
+-- name: sample_of_many
+-- The same by their index, which holds one in sixteen: too few of them in a small space.
+SELECT row, digest, vector FROM vectors
+WHERE space = +?1 AND generation = +?2 AND digest < x'10'
+ORDER BY digest, row LIMIT ?3
+
 -- name: sample_has_changed
 -- Whether any of some rows was written or removed after a transaction, or one whose digest is as low as theirs.
 SELECT EXISTS (
