@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -40,7 +41,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
-        self._paused_at = 0.0
+        self._counted_at = 0.0
+        self._untaken = 0
         self._credit = limits.patience
         self._outside_body = 0
         self._progressed = False
@@ -50,6 +52,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn types it
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that `pause_writing` tells of every byte that is not taken
+        if (connection := transport.get_extra_info("socket")) is not None:  # what the system buffers is not seen
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._limits.buffer)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -136,16 +140,37 @@ class BoundedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not take its answer as fast as it is written: from now on its time runs."""
         super().pause_writing()
-        self._paused_at = self.loop.time()
-        self._credit += self.transport.get_write_buffer_size() / self._limits.download_rate
-        self._read_timer = self.loop.call_later(self._credit, self.transport.abort)
+        self._counted_at = self.loop.time()
+        self._untaken = self.transport.get_write_buffer_size()
+        self._await_reader()
 
     def resume_writing(self) -> None:
         """The client has taken all of it."""
         if self._read_timer is not None:
-            self._credit = min(self._credit - (self.loop.time() - self._paused_at), self._limits.patience)
+            self._count_taken()
         self._stop_awaiting_reader()
         super().resume_writing()
+
+    def _await_reader(self) -> None:
+        self._read_timer = self.loop.call_later(self._credit, self._look_at_reader)
+
+    def _look_at_reader(self) -> None:
+        """Its time is over, unless it has taken something meanwhile."""
+        self._count_taken()
+        if self._credit > 0:
+            self._await_reader()
+        else:
+            self.transport.abort()
+
+    def _count_taken(self) -> None:
+        """The time that a client has spent, less what the bytes that it took would have needed. What it has still to
+        take gives it none: else a long answer that is never read would be held for as long as a slow reader needs.
+        """
+        now, untaken = self.loop.time(), self.transport.get_write_buffer_size()
+        taken = max(self._untaken - untaken, 0)
+        spent = now - self._counted_at - taken / self._limits.download_rate
+        self._credit = min(self._credit - spent, self._limits.patience)
+        self._counted_at, self._untaken = now, untaken
 
     def _stop_awaiting_reader(self) -> None:
         if self._read_timer is not None:

@@ -44,7 +44,8 @@ class Limits:
     with its headers, how many headers, and the seconds these may take.
 
     `patience` are the seconds that a client may spend sending a body or reading an answer beyond what these would take
-    at `upload_rate` and `download_rate`, in bytes a second: time that a client saves is not kept for later.
+    at `upload_rate` and `download_rate`, in bytes a second: time that a client saves is not kept for later. `buffer`
+    are the bytes of an answer that the system may hold: a slow client is seen to take them in steps of about that size.
     """
 
     body: int = 8 * 1024 * 1024
@@ -55,6 +56,7 @@ class Limits:
     patience: float = 30.0
     upload_rate: float = 1024
     download_rate: float = 16 * 1024
+    buffer: int = 128 * 1024
 
 
 class Gate:
