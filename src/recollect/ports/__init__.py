@@ -1,0 +1,63 @@
+"""What the engine needs from the outside, as Protocols split by capability.
+
+A store is all of `Records`, `WordIndex`, `VectorIndex` and `GraphIndex`; an external index replaces one of the
+last two. Every method is async, takes the space first, and never reaches another space. Implementations translate
+their driver's errors into the tree of `recollect.errors`, in one place each.
+"""
+
+from __future__ import annotations
+
+from recollect.ports.engines import Embedder, Engine
+from recollect.ports.indexes import (
+    Change,
+    ExternalIndex,
+    ExternalLinks,
+    ExternalVectors,
+    GraphIndex,
+    KeywordScore,
+    Match,
+    Reached,
+    Term,
+    VectorHits,
+    VectorIndex,
+    WordHits,
+    WordIndex,
+    Words,
+    WordSearch,
+)
+from recollect.ports.ledger import SESSIONS, Accounts, Entry, Grants, Keyring, Lag, Outbox, Replies
+from recollect.ports.store import Beside, Freezable, Mark, Records, Sample, Store
+
+__all__ = [
+    "SESSIONS",
+    "Accounts",
+    "Beside",
+    "Change",
+    "Embedder",
+    "Engine",
+    "Entry",
+    "ExternalIndex",
+    "ExternalLinks",
+    "ExternalVectors",
+    "Freezable",
+    "Grants",
+    "GraphIndex",
+    "Keyring",
+    "KeywordScore",
+    "Lag",
+    "Mark",
+    "Match",
+    "Outbox",
+    "Reached",
+    "Records",
+    "Replies",
+    "Sample",
+    "Store",
+    "Term",
+    "VectorHits",
+    "VectorIndex",
+    "WordHits",
+    "WordIndex",
+    "WordSearch",
+    "Words",
+]

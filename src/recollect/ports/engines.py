@@ -1,0 +1,36 @@
+"""Anything that a recall asks and may have to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from recollect.types import Vectors
+
+
+class Engine(Protocol):
+    """What a recall asks and may have to wait for: a store, an index beside it, an embedder."""
+
+    @property
+    def name(self) -> str:
+        """For messages, e.g. "sqlite"."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether it runs inside this process. Such an engine never hangs, however long a busy processor makes it take:
+        no deadline is held against it, unless a caller gives one.
+        """
+
+
+class Embedder(Engine, Protocol):
+    """Texts into unit vectors. `name` identifies the model: vectors of two names are never compared."""
+
+    @property
+    def dimensions(self) -> int | None:
+        """None until the model is known well enough to tell (a remote one, before its first answer)."""
+
+    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+        """One row per text, in order, float32, each of length 1. Raises EmbeddingError."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,181 @@
+"""Searching: by words, by vectors, along links; inside the store, or in an engine beside it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+
+from recollect.ports.engines import Engine
+from recollect.types import Background, Edge, Filter, Generation, Memory, Scored
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+Words: TypeAlias = str
+"""`analyzed`, or the name of a text-search configuration of Postgres. Every store knows `simple` and `english`."""
+Match: TypeAlias = Literal["any", "plain", "websearch"]
+KeywordScore: TypeAlias = Literal["bm25", "ts_rank", "ts_rank_cd"]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One analyzed term of a question, how much it counts beside its rarity, and whether it names one thing."""
+
+    term: str
+    weight: float = 1.0
+    names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """A question for a word index.
+
+    `match="any"` uses the analyzer's `terms` and `phrases` (each phrase is adjacent terms, scored like one term).
+    `plain` (every word) and `websearch` (every word, with "quotes", `or` and `-not`) are Postgres' own readings of
+    the raw `text` under the `words` configuration. `title_boost` is added when the title contains the whole text.
+    `context` lets what stands beside a memory in its thread count as a weaker field. `within` are the namespaces in
+    which it is counted how common a word is and how long texts are; none: the whole space. Whoever may see these
+    namespaces alone learns nothing of the others from a score then.
+    """
+
+    text: str
+    terms: tuple[Term, ...] = ()
+    phrases: tuple[tuple[str, ...], ...] = ()
+    words: Words = "analyzed"
+    match: Match = "any"
+    score: KeywordScore = "bm25"
+    title_boost: float = 0.0
+    context: bool = True
+    within: tuple[str, ...] = ()
+
+
+class WordHits(NamedTuple):
+    """A word index's answer.
+
+    `background`: how the question scores the space at large. `holders`: for each term that names one thing, and for
+    each phrase (its terms joined by blanks), the ids of hits whose own words, not only their context, hold it.
+    """
+
+    hits: Sequence[Scored]
+    background: Background | None = None
+    holders: Mapping[str, frozenset[str]] = {}
+
+
+class VectorHits(NamedTuple):
+    """A vector index's answer, how the question's vector compares with those of the space at large, and which of the
+    hits stand in a thread (None: the index does not know).
+    """
+
+    hits: Sequence[Scored]
+    background: Background | None = None
+    threaded: frozenset[str] | None = None
+
+
+class Reached(NamedTuple):
+    """A memory reached over links: best product of strengths, how many steps that path has, its last relation."""
+
+    id: str
+    strength: float
+    steps: int
+    relation: str
+
+
+class WordIndex(Protocol):
+    async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits: ...
+
+
+class VectorIndex(Protocol):
+    async def search_vectors(
+        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+    ) -> VectorHits:
+        """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99."""
+
+    async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
+        """For each of these memories that has a vector, the others that are nearest to it, whatever their state."""
+
+    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]: ...
+
+
+class GraphIndex(Protocol):
+    async def link(self, space: str, edges: Sequence[Edge]) -> None:
+        """Add edges; same ends and relation: the strength is replaced. Raises NotFound when an end is not here."""
+
+    async def link_nearest(self, space: str, nearest: Mapping[str, Sequence[Edge]]) -> None:
+        """For each of these memories its links to its nearest, which it is then marked to have; a link whose end was
+        forgotten meanwhile is left out.
+        """
+
+    async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int: ...
+
+    async def walk(
+        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+    ) -> Sequence[Reached]:
+        """Memories within `depth` (1 to 3) steps of a seed, along links in either direction, by the best product of
+        strengths over all paths, best first, ties by id. Seeds are left out unless another seed reaches them.
+        Only memories that pass `where` are returned; the walk may pass through the others of this space.
+        """
+
+    def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
+        """Every edge of the space, or those that touch these ids, streamed."""
+
+
+class Change(NamedTuple):
+    """One memory as an external index is to hold it from now on: what it says, its vector, and the links that begin
+    at it. No memory: it is gone.
+    """
+
+    id: str
+    memory: Memory | None
+    vector: Vector | None = None
+    edges: tuple[Edge, ...] = ()
+
+
+class ExternalIndex(Engine, Protocol):
+    """An engine beside the store that answers one leg. The store is the truth: whatever this holds can be made anew.
+    `name` is its name for the outbox, too.
+    """
+
+    async def open(self) -> None:
+        """Reach the engine if it is there; one that is down is no error here, for it may come back."""
+
+    async def close(self) -> None: ...
+
+    async def check(self) -> None:
+        """Raises BackendUnavailable while the engine cannot be used, with the reason."""
+
+    async def use(self, generation: Generation) -> None:
+        """Hold the vectors of this generation from now on, if it holds any. An engine that is down is no error here."""
+
+    async def apply(self, space: str, changes: Sequence[Change]) -> None:
+        """Bring these memories to these states, durable on return. Doing it twice does no harm; the later of two
+        states of one memory comes later in the sequence, or in a later call.
+        """
+
+    async def count(self, space: str) -> int:
+        """How many memories of a space it holds."""
+
+    def ids(self, space: str) -> AsyncIterator[str]:
+        """The ids of a space that it holds, streamed."""
+
+    async def spaces(self) -> Sequence[str]:
+        """The spaces of which it holds something."""
+
+    async def shadow(self) -> ExternalIndex:
+        """An empty index of the same kind, in which this one is made anew while it goes on answering."""
+
+    async def publish(self, shadow: ExternalIndex) -> None:
+        """Answer from `shadow` from now on, for every process, and let go of what was there before."""
+
+
+class ExternalVectors(ExternalIndex, VectorIndex, Protocol):
+    """An external index that answers the vector leg."""
+
+
+class ExternalLinks(ExternalIndex, Protocol):
+    """An external index that answers the graph leg."""
+
+    async def walk(
+        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+    ) -> Sequence[Reached]:
+        """See `GraphIndex.walk`."""

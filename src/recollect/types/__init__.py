@@ -1,0 +1,92 @@
+"""The words of the design as plain, frozen data. Nothing here does I/O, and nothing here imports another room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.types.access import SCOPES, Access, Grant, Issued, Reply, Scope, Token
+from recollect.types.answers import (
+    LEGS,
+    NO_REASON,
+    Background,
+    Contribution,
+    Expectation,
+    Fused,
+    Hit,
+    LaneReport,
+    LaneStatus,
+    Leg,
+    Lost,
+    Neighbor,
+    Part,
+    PartKind,
+    Ranking,
+    Recall,
+    Scored,
+    Snippet,
+    Why,
+)
+from recollect.types.records import (
+    SIMILAR,
+    Draft,
+    Edge,
+    EmbeddingState,
+    Filter,
+    Generation,
+    Memory,
+    Migration,
+    Page,
+    Record,
+    Remembered,
+    SpaceStats,
+)
+from recollect.types.usage import Bucket, LegUsage, SpaceUsage, Usage
+
+if TYPE_CHECKING:
+    from recollect.types.records import Vector as Vector
+    from recollect.types.records import Vectors as Vectors
+
+__all__ = [
+    "LEGS",
+    "NO_REASON",
+    "SCOPES",
+    "SIMILAR",
+    "Access",
+    "Background",
+    "Bucket",
+    "Contribution",
+    "Draft",
+    "Edge",
+    "EmbeddingState",
+    "Expectation",
+    "Filter",
+    "Fused",
+    "Generation",
+    "Grant",
+    "Hit",
+    "Issued",
+    "LaneReport",
+    "LaneStatus",
+    "Leg",
+    "LegUsage",
+    "Lost",
+    "Memory",
+    "Migration",
+    "Neighbor",
+    "Page",
+    "Part",
+    "PartKind",
+    "Ranking",
+    "Recall",
+    "Record",
+    "Remembered",
+    "Reply",
+    "Scope",
+    "Scored",
+    "Snippet",
+    "SpaceStats",
+    "SpaceUsage",
+    "Token",
+    "Usage",
+    "Why",
+]

@@ -1,0 +1,204 @@
+"""What a recall gives: hits, their scores, and where each score comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import fsum, sqrt
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from recollect.types.records import Memory
+
+Leg: TypeAlias = Literal["vector", "keyword", "graph"]
+LEGS: tuple[Leg, ...] = get_args(Leg)
+PartKind: TypeAlias = Literal["vector", "keyword", "graph", "exact", "quality"]
+"""What gave a part of a score: the leg of a lane, or an adjustment made after fusion."""
+LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
+Lost: TypeAlias = Literal[
+    "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
+]
+
+
+class Scored(NamedTuple):
+    """One hit of one lane: a memory's id and its raw score, higher is better."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """How a lane scores the memories of a space at large, most of which have nothing to do with the question.
+
+    Mean and standard deviation over the `count` memories that could have been found, as far as the leg can tell
+    without scoring them all.
+    """
+
+    mean: float
+    deviation: float
+    count: int
+
+    @classmethod
+    def of(cls, scores: Sequence[float], count: int) -> Background:
+        """The background of `count` memories of which `scores` are a fair sample."""
+        mean = fsum(scores) / max(len(scores), 1)
+        variance = fsum((score - mean) ** 2 for score in scores) / max(len(scores), 1)
+        return cls(mean, sqrt(variance), count)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One lane's ordered hits, best first; rank counts from 1.
+
+    `background` says what an ordinary score is, where the leg knows it. `exact` are the ids that hold what the
+    question names: a rare identifier, or a quoted phrase.
+    """
+
+    lane: str
+    leg: Leg
+    hits: tuple[Scored, ...] = ()
+    background: Background | None = None
+    exact: frozenset[str] = frozenset()
+
+
+class Contribution(NamedTuple):
+    """What one lane, or one adjustment, gave to one hit.
+
+    `kind` says what made it. `lane` is only a name: a recipe may call a lane "exact" or "quality".
+    """
+
+    lane: str
+    rank: int
+    raw: float
+    normalised: float
+    contribution: float
+    kind: PartKind
+
+    def __str__(self) -> str:
+        return f"{self.lane} #{self.rank} ({self.raw:.3g}) {self.contribution:+.4f}"
+
+
+class Why(tuple[Contribution, ...]):
+    """Why a hit is where it is: one `Contribution` for each lane that found it and each adjustment of its score.
+    Prints as a phrase.
+    """
+
+    __slots__ = ()
+
+    @property
+    def legs(self) -> frozenset[Leg]:
+        """The legs that found the hit."""
+        kinds = {part.kind for part in self}
+        return frozenset(leg for leg in LEGS if leg in kinds)
+
+    def __str__(self) -> str:
+        return ", ".join(str(part) for part in self)
+
+
+NO_REASON = Why()
+Part: TypeAlias = tuple[str, int, float, float, float, PartKind]
+"""The fields of a `Contribution`, as a plain tuple: fusion makes thousands of them for each answer."""
+
+
+class Fused(NamedTuple):
+    """One id after fusion, with its parts."""
+
+    id: str
+    score: float
+    parts: tuple[Part, ...]
+
+    @property
+    def why(self) -> Why:
+        return Why(Contribution(*part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A part of a memory's text around the first match. `marks` are (start, end) positions within `text`."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneReport:
+    """How one lane fared in one recall."""
+
+    lane: str
+    leg: Leg
+    status: LaneStatus
+    reason: str = ""
+    ms: float = 0.0
+    candidates: int = 0
+    wanted: bool = True
+    """Whether the lane has a weight: one without is skipped on purpose."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether the lane was wanted and did not answer."""
+        return self.wanted and self.status != "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Where an expected memory was lost on its way to the answer, and in which lanes it was seen."""
+
+    id: str
+    stage: Lost
+    reason: str
+    rank: int | None = None
+    why: Why = NO_REASON
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One memory of an answer.
+
+    `snippet` is made when it is first looked at: an agent that reads the whole text never pays for it.
+    """
+
+    memory: Memory
+    score: float
+    why: Why
+    make_snippet: Callable[[], Snippet] = field(repr=False, compare=False)
+    before: tuple[Memory, ...] = ()
+    after: tuple[Memory, ...] = ()
+
+    @cached_property
+    def snippet(self) -> Snippet:
+        return self.make_snippet()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """An answer: hits best first, and how it came about. Iterating it yields the hits."""
+
+    hits: tuple[Hit, ...]
+    degraded: bool
+    lanes: tuple[LaneReport, ...]
+    took: float
+    """Milliseconds, embedding included."""
+    query: str
+    recipe: str
+    expected: Expectation | None = None
+    truncated: str = ""
+    """What was left out because the answer would be too large, and why; empty where nothing was."""
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+
+class Neighbor(NamedTuple):
+    """A memory reached over links: the product of the strengths on its best path, and how many steps away."""
+
+    memory: Memory
+    strength: float
+    steps: int
+    relation: str
