@@ -72,7 +72,7 @@ class OpenAIEmbedder:
         key: str | None = None,
         keys: Keys | None = None,
         dimensions: int | None = None,
-        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        limits: Limits = Limits(),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
