@@ -16,7 +16,7 @@ START = """
 import time; began = time.perf_counter(), time.process_time()
 import asyncio
 from recollect.embedders.local import LocalEmbedder
-asyncio.run(LocalEmbedder().embed(["when was that bill settled?"], space="bench"))
+asyncio.run(LocalEmbedder().embed(["when was that bill settled?"], space="bench", role="document"))
 print(time.perf_counter() - began[0], time.process_time() - began[1])
 """
 WORDS = ("the", "invoice", "was", "paid", "late", "because", "our", "bank", "had", "closed", "early", "on", "friday")
@@ -43,7 +43,7 @@ async def seconds(embedder: LocalEmbedder, texts: list[str], runs: int = 3) -> t
     took = []
     for _ in range(runs):
         began = time.perf_counter(), time.process_time()
-        await embedder.embed(texts, space="bench")
+        await embedder.embed(texts, space="bench", role="document")
         took.append((time.perf_counter() - began[0], time.process_time() - began[1]))
     return min(wall for wall, _ in took), min(processor for _, processor in took)
 
@@ -52,7 +52,7 @@ async def main() -> None:
     wall, processor = start_up()
     print(f"first vector in a new process  {wall:6.2f} s  ({processor:.2f} s of processor time)")
     embedder = LocalEmbedder()
-    await embedder.embed(["load"], space="bench")
+    await embedder.embed(["load"], space="bench", role="document")
     wall, processor = await seconds(embedder, ["when was that bill settled?"], 50)
     print(f"one question                   {wall * 1000:6.1f} ms")
     await embedder.close()
@@ -60,7 +60,7 @@ async def main() -> None:
         texts = [text_of(tokens, seed) for seed in range(count)]
         for bound in BOUNDS:
             embedder = LocalEmbedder(batch_tokens=bound)
-            await embedder.embed(["load"], space="bench")
+            await embedder.embed(["load"], space="bench", role="document")
             wall, processor = await seconds(embedder, texts)
             print(
                 f"texts of {tokens:3} tokens, {bound:4} a batch {count / wall:6.0f} texts/s"

@@ -80,8 +80,10 @@ async def make_material(sets: Sequence[Dataset], size: int, questions: int, embe
     pairs = draw.integers(len(documents), size=(size, 2))
     return Material(
         texts=[splice(documents[one], documents[other], number) for number, (one, other) in enumerate(pairs)],
-        vectors=mixtures(await embedder.embed(some, space=SPACE), size, draw),
-        questions=[Question(*pair) for pair in zip(asked, await embedder.embed(asked, space=SPACE), strict=True)],
+        vectors=mixtures(await embedder.embed(some, space=SPACE, role="document"), size, draw),
+        questions=[
+            Question(*pair) for pair in zip(asked, await embedder.embed(asked, space=SPACE, role="query"), strict=True)
+        ],
     )
 
 

@@ -82,7 +82,8 @@ async def material_of(folder: Path, embedder: Embedder) -> Material:
 
 
 async def questions_of(dataset: Dataset, arrangement: Arrangement, embedder: Embedder) -> list[Question]:
-    vectors = await embedder.embed([question.text for question in dataset.queries], space=dataset.name)
+    texts = [question.text for question in dataset.queries]
+    vectors = await embedder.embed(texts, space=dataset.name, role="query")
     return [
         Question(
             space_name(dataset, question.conversation),

@@ -10,6 +10,7 @@ import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, EmbeddingError
 from recollect.embedders.hashing import HashingEmbedder
+from recollect.ports import Role
 from tests.falkordb_server import falkordb_server, falkordb_url, mortal_falkordb
 from tests.postgres import pg_database, pg_dsn, pg_folder, pg_role, pg_schema, pg_store
 
@@ -63,13 +64,13 @@ class FlakyEmbedder(HashingEmbedder):
     poison = "\N{SKULL}"
     asked = 0
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         self.asked += len(texts)
         if self.down:
             raise EmbeddingError("the embedding service is down")
         if any(self.poison in text for text in texts):
             raise EmbeddingError("the embedding service cannot take this text")
-        return await super().embed(texts, space=space)
+        return await super().embed(texts, space=space, role=role)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from recollect.embedders.hashing import HashingEmbedder
 from recollect.embedders.local import LocalEmbedder
+from recollect.ports import Role
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -28,9 +29,9 @@ class CountingEmbedder(HashingEmbedder):
         super().__init__(dimensions)
         self.calls: list[list[str]] = []
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         self.calls.append(list(texts))
-        return await super().embed(texts, space=space)
+        return await super().embed(texts, space=space, role=role)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from recollect.embedders import QueryCache
 from recollect.errors import EmbeddingError
+from recollect.ports import Role
 from tests.embedders.conftest import CountingEmbedder
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ class GatedEmbedder(CountingEmbedder):
         super().__init__()
         self.gate = asyncio.Event()
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
-        vectors = await super().embed(texts, space=space)
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
+        vectors = await super().embed(texts, space=space, role=role)
         await self.gate.wait()
         if space == "locked":
             raise EmbeddingError("No key")

@@ -15,6 +15,7 @@ from recollect.embedders import disk
 from recollect.embedders.disk import DiskCachedEmbedder
 from recollect.embedders.hashing import HashingEmbedder
 from recollect.errors import EmbeddingError
+from recollect.ports import Role
 from tests.embedders.conftest import CountingEmbedder
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 async def embed_once(inner: HashingEmbedder, folder: Path, texts: Sequence[str]) -> Vectors:
     embedder = DiskCachedEmbedder(inner, folder)
     try:
-        return await embedder.embed(texts, space="s")
+        return await embedder.embed(texts, space="s", role="document")
     finally:
         await embedder.close()
 
@@ -56,10 +57,10 @@ async def test_an_interrupted_run_keeps_what_it_did(tmp_path: Path, monkeypatch:
     """What was embedded before a failure is not embedded again."""
 
     class FailsAfterOne(CountingEmbedder):
-        async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+        async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
             if self.calls:
                 raise EmbeddingError("down")
-            return await super().embed(texts, space=space)
+            return await super().embed(texts, space=space, role=role)
 
     monkeypatch.setattr(disk, "SLICE", 2)
     with pytest.raises(EmbeddingError, match="down"):
@@ -73,7 +74,7 @@ def _embed_many(folder: Path, start: int) -> None:
     async def run() -> None:
         embedder = DiskCachedEmbedder(HashingEmbedder(32), folder)
         for i in range(start, start + 40):
-            await embedder.embed([f"text {i}"], space="s")
+            await embedder.embed([f"text {i}"], space="s", role="document")
         await embedder.close()
 
     asyncio.run(run())

@@ -14,14 +14,14 @@ from tests.embedders.conftest import cosine
 
 async def test_the_same_on_every_machine() -> None:
     """A text's vector never changes, whatever the process's hash seed: these places and signs are pinned."""
-    vector = (await HashingEmbedder(8).embed(["fox"], space="s"))[0]
+    vector = (await HashingEmbedder(8).embed(["fox"], space="s", role="document"))[0]
     assert [round(float(x), 4) for x in vector] == [-0.4472, 0.0, 0.0, 0.8944, 0.0, 0.0, 0.0, 0.0]
 
 
 async def test_similar_texts_are_near() -> None:
     """Shared words and shared parts of words bring texts together; case does not matter."""
     fox, foxes, upper, other = await HashingEmbedder().embed(
-        ["the red fox", "red foxes", "THE RED FOX", "quarterly invoices"], space="s"
+        ["the red fox", "red foxes", "THE RED FOX", "quarterly invoices"], space="s", role="document"
     )
     assert cosine(fox, foxes) > cosine(fox, other) + 0.3
     assert np.array_equal(fox, upper)
@@ -36,7 +36,7 @@ def test_any_text_has_a_unit_vector(text: str) -> None:
 
 async def test_no_texts() -> None:
     """No texts give no rows of the right width."""
-    assert (await HashingEmbedder(64).embed([], space="s")).shape == (0, 64)
+    assert (await HashingEmbedder(64).embed([], space="s", role="document")).shape == (0, 64)
 
 
 @pytest.mark.parametrize("dimensions", [0, -1, 10**9])

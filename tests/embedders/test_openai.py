@@ -49,7 +49,7 @@ def serving(script: Script) -> Iterator[Endpoint]:
 async def ask(endpoint: Endpoint, *texts: str, space: str = "s", **options: Any) -> Vectors:
     embedder = OpenAIEmbedder("m", **{"base_url": endpoint.base_url, "key": KEY, "sleep": Waits(), **options})
     try:
-        return await embedder.embed(texts, space=space)
+        return await embedder.embed(texts, space=space, role="document")
     finally:
         await embedder.close()
 
@@ -160,7 +160,7 @@ async def test_nobody_there() -> None:
         waits = Waits()
         embedder = OpenAIEmbedder("m", base_url=base_url, key=KEY, sleep=waits, limits=Limits(attempts=3))
         with pytest.raises(EmbeddingError, match=f"^{base_url}/embeddings failed 3 times: it cannot be reached"):
-            await embedder.embed([TEXT], space="s")
+            await embedder.embed([TEXT], space="s", role="document")
         await embedder.close()
     assert len(waits.seconds) == 2
 
@@ -225,10 +225,10 @@ async def test_the_width_may_not_change() -> None:
     script: Script = lambda n, asked: embeddings(asked) if n == 0 else Answer(content=wide)  # noqa: E731
     with serving(script) as endpoint:
         embedder = OpenAIEmbedder("m", base_url=endpoint.base_url, key=KEY)
-        assert (await embedder.embed([TEXT], space="s")).shape == (1, 3)
+        assert (await embedder.embed([TEXT], space="s", role="document")).shape == (1, 3)
         assert embedder.dimensions == 3
         with pytest.raises(EmbeddingError, match="4 dimensions instead of 3"):
-            await embedder.embed([TEXT], space="s")
+            await embedder.embed([TEXT], space="s", role="document")
         await embedder.close()
         with pytest.raises(EmbeddingError, match="4 dimensions instead of 8"):
             await ask(endpoint, TEXT, dimensions=8)
@@ -263,7 +263,7 @@ async def test_no_secret_in_errors_reprs_and_logs(script: Script, caplog: pytest
         secret_url = endpoint.base_url.replace("http://", "http://user:sk-secret-url@")
         embedder = OpenAIEmbedder("m", base_url=secret_url, key=KEY, sleep=Waits())
         with pytest.raises(EmbeddingError) as caught:
-            await embedder.embed([TEXT], space="s")
+            await embedder.embed([TEXT], space="s", role="document")
         await embedder.close()
     seen: list[object] = [embedder, caught.value, caught.value.__cause__]
     said = " ".join(map(repr, seen)) + str(caught.value)

@@ -19,7 +19,7 @@ from recollect.engine.recall import Recaller
 from recollect.errors import BackendUnavailable
 from recollect.legs.question import Question
 from recollect.options import RecallOptions
-from recollect.ports import Reached, VectorHits
+from recollect.ports import Reached, Role, VectorHits
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.types import Draft, Filter, Memory, Recall
 
@@ -104,9 +104,9 @@ class FaultyEmbedder(HashingEmbedder):
         super().__init__()
         self.fault = Fault()
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         await self.fault.strike()
-        return await super().embed(texts, space=space)
+        return await super().embed(texts, space=space, role=role)
 
 
 DEADLINE = 0.2

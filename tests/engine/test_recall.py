@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, Draft, Fanout, InvalidRequest, Lane, RecallFailed, Recipe
+from recollect.ports import Role
 from recollect.recipes import RECIPES
 from recollect.stores.sqlite.store import SqliteStore
 from tests.conftest import FlakyEmbedder
@@ -25,9 +26,9 @@ class SlowEmbedder:
         self._inner = inner
         self.name, self.dimensions, self.in_process = inner.name, inner.dimensions, False
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         await asyncio.sleep(0.5)
-        return await self._inner.embed(texts, space=space)
+        return await self._inner.embed(texts, space=space, role=role)
 
     async def close(self) -> None:
         await self._inner.close()

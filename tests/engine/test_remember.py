@@ -18,6 +18,7 @@ from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine import upkeep
 from recollect.engine.remember import BATCH, EMBED_BATCH
 from recollect.limits import METADATA_BYTES, TAGS
+from recollect.ports import Role
 from tests.conftest import FlakyEmbedder
 
 if TYPE_CHECKING:
@@ -292,10 +293,10 @@ async def test_memories_are_numbered_in_the_order_in_which_they_came(
     embed = HashingEmbedder.embed
     pauses = iter([0.2])
 
-    async def first_slowly(self: HashingEmbedder, texts: Sequence[str], *, space: str) -> Vectors:
+    async def first_slowly(self: HashingEmbedder, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         if len(texts) > 1:
             await asyncio.sleep(next(pauses, 0))
-        return await embed(self, texts, space=space)
+        return await embed(self, texts, space=space, role=role)
 
     monkeypatch.setattr(HashingEmbedder, "embed", first_slowly)
     ids = [f"{n:03}" for n in range(300)]

@@ -10,6 +10,7 @@ import pytest
 
 from recollect import AsyncRecollect
 from recollect.embedders.local import LocalEmbedder
+from recollect.ports import Role
 from tests.conftest import FlakyEmbedder
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class Broken(FlakyEmbedder):
     """Fails as nobody thought of."""
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         raise KeyError("surprise")
 
 

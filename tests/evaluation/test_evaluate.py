@@ -16,6 +16,7 @@ from recollect.evaluation.arrangement import arrange
 from recollect.evaluation.datasets import load
 from recollect.evaluation.results import to_json
 from recollect.evaluation.run import Progress, evaluate
+from recollect.ports import Role
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
@@ -159,7 +160,7 @@ class Failing:
     dimensions = 8
     in_process = False
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         raise EmbeddingError("the service is down")
 
     async def close(self) -> None: ...
@@ -182,9 +183,9 @@ class Counting:
         self.name, self.dimensions = self._inner.name, self._inner.dimensions
         self.texts: list[str] = []
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         self.texts += texts
-        return await self._inner.embed(texts, space=space)
+        return await self._inner.embed(texts, space=space, role=role)
 
     async def close(self) -> None:
         await self._inner.close()

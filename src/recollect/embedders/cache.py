@@ -75,7 +75,7 @@ class QueryCache:
         return task
 
     async def _embed(self, key: Key, space: str) -> Vector:
-        vector: Vector = (await self._embedder.embed([key[0]], space=space))[0]
+        vector: Vector = (await self._embedder.embed([key[0]], space=space, role="query"))[0]
         vector.setflags(write=False)
         self._known[key] = (self._clock(), vector)
         self._known.move_to_end(key)

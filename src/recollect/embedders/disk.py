@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 
 from recollect.errors import EmbeddingError
-from recollect.ports import Embedder
+from recollect.ports import Embedder, Role
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -31,7 +31,7 @@ PUT = "insert or replace into vectors (key, vector) values (?, ?)"
 
 
 class DiskCachedEmbedder:
-    """Another embedder's vectors, to the last bit, by text and embedder name, in one SQLite file in `folder`.
+    """Another embedder's vectors, to the last bit, by text, role and embedder name, in one SQLite file in `folder`.
 
     Several processes may share the folder; a crash loses at most the texts being embedded.
     """
@@ -55,14 +55,14 @@ class DiskCachedEmbedder:
     def dimensions(self) -> int | None:
         return self._inner.dimensions or self._dimensions
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
         if not texts:
-            return await self._inner.embed(texts, space=space)
-        keys = [self._key(text) for text in texts]
+            return await self._inner.embed(texts, space=space, role=role)
+        keys = [self._key(text, role) for text in texts]
         known = await self._on_disk(_get, keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         for slice_ in _slices(list(missing)):
-            fresh = await self._inner.embed([missing[key] for key in slice_], space=space)
+            fresh = await self._inner.embed([missing[key] for key in slice_], space=space, role=role)
             made = dict(zip(slice_, fresh, strict=True))
             await self._on_disk(_put, made)
             known |= made
@@ -76,8 +76,8 @@ class DiskCachedEmbedder:
         self._worker.shutdown()
         await self._inner.close()
 
-    def _key(self, text: str) -> bytes:
-        return sha256(f"{self._inner.name}\0{text}".encode("utf-8", "surrogatepass")).digest()
+    def _key(self, text: str, role: Role) -> bytes:
+        return sha256(f"{self._inner.name}\0{role}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
     async def _on_disk(self, work: Callable[[apsw.Connection, A], T], argument: A) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._translated, work, argument)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.errors import ConfigError
+from recollect.ports import Role
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -43,7 +44,7 @@ class HashingEmbedder:
     def dimensions(self) -> int:
         return self._dimensions
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:  # noqa: ARG002 (one function for every space)
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:  # noqa: ARG002 (one function for all)
         return await asyncio.to_thread(self._vectors, texts)
 
     async def close(self) -> None:

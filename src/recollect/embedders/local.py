@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from recollect.embedders.batches import by_length, side_by_side
 from recollect.errors import EmbeddingError
+from recollect.ports import Role
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -67,7 +68,7 @@ class LocalEmbedder:
     def dimensions(self) -> int:
         return DIMENSIONS
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:  # noqa: ARG002 (one model for every space)
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:  # noqa: ARG002 (one model for all)
         if self._closed:
             raise EmbeddingError("The local embedder was closed: open a new client to embed more texts")
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)

@@ -17,6 +17,7 @@ import numpy as np
 from recollect.embedders.batches import side_by_side
 from recollect.embedders.openai_answer import parse_answer, retry_after
 from recollect.errors import ConfigError, EmbeddingError, EmbeddingRefused
+from recollect.ports import Role
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
@@ -102,7 +103,7 @@ class OpenAIEmbedder:
     def dimensions(self) -> int | None:
         return self._dimensions
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:  # noqa: ARG002 (see roles.py)
         headers = self._headers(space)
         size = self._limits.batch
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]

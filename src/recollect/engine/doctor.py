@@ -51,7 +51,7 @@ async def examine(engine: Engine) -> Diagnosis:
 
     async def embedder() -> str:
         space = next(iter(await engine.store.spaces()), "default")  # a key may be a space's own
-        vectors = await engine.embedding.embedder.embed(["Does the embedder work?"], space=space)
+        vectors = await engine.embedding.embedder.embed(["Does the embedder work?"], space=space, role="query")
         return f"{engine.embedding.embedder.name} answers, with {vectors.shape[1]} dimensions"
 
     async def indexes() -> str:

@@ -54,7 +54,8 @@ class Embedding:
     async def passages(self, space: str, memories: Sequence[Memory]) -> Vectors | None:
         """One vector per memory; None when the embedder is down (the memories are then embedded later)."""
         try:
-            vectors = await self.embedder.embed([passage(memory) for memory in memories], space=space)
+            passages = [passage(memory) for memory in memories]
+            vectors = await self.embedder.embed(passages, space=space, role="document")
         except EmbeddingError:
             return None
         await self.claim(vectors.shape[1])
@@ -63,7 +64,7 @@ class Embedding:
     async def works(self, space: str) -> bool:
         """Whether the embedder takes a text that nothing is wrong with."""
         try:
-            await self.embedder.embed(["Does the embedder work?"], space=space)
+            await self.embedder.embed(["Does the embedder work?"], space=space, role="query")
         except EmbeddingError:
             return False
         return True

@@ -16,6 +16,7 @@ from recollect.ports import (
     Embedder,
     Engine,
     Reached,
+    Role,
     Sample,
     Store,
     VectorHits,
@@ -132,8 +133,8 @@ class GuardedEmbedder:
     def dimensions(self) -> int | None:
         return self._embedder.dimensions
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
-        return await self._guard.call(lambda: self._embedder.embed(texts, space=space))
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
+        return await self._guard.call(lambda: self._embedder.embed(texts, space=space, role=role))
 
     async def close(self) -> None:
         await self._embedder.close()

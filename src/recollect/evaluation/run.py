@@ -171,18 +171,18 @@ async def _vectors(embedder: Embedder, questions: Sequence[_Question]) -> list[V
     for space in dict.fromkeys(question.space for question in questions):
         numbers = [number for number, question in enumerate(questions) if question.space == space]
         texts = [questions[number].text for number in numbers]
-        vectors.update(zip(numbers, await embedder.embed(texts, space=space), strict=True))
+        vectors.update(zip(numbers, await embedder.embed(texts, space=space, role="query"), strict=True))
     return [vectors[number] for number in range(len(questions))]
 
 
 async def _embedding_times(embedder: Embedder, questions: Sequence[_Question]) -> dict[int, float]:
     """Milliseconds to embed some of the questions, one at a time, spread over the set."""
     sample = range(0, len(questions), -(-len(questions) // EMBEDDING_SAMPLE))
-    await embedder.embed(["warm up"], space=questions[0].space)  # loading a model is not embedding a question
+    await embedder.embed(["warm up"], space=questions[0].space, role="query")  # loading is not embedding a question
     times = {}
     for number in sample:
         started = perf_counter()
-        await embedder.embed([questions[number].text], space=questions[number].space)
+        await embedder.embed([questions[number].text], space=questions[number].space, role="query")
         times[number] = (perf_counter() - started) * 1000
     return times
 

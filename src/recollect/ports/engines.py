@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
+
+Role: TypeAlias = Literal["query", "document"]
+"""What a text is to an embedder: a question, or what answers it."""
 
 
 class Engine(Protocol):
@@ -30,7 +33,9 @@ class Embedder(Engine, Protocol):
     def dimensions(self) -> int | None:
         """None until the model is known well enough to tell (a remote one, before its first answer)."""
 
-    async def embed(self, texts: Sequence[str], *, space: str) -> Vectors:
-        """One row per text, in order, float32, each of length 1. Raises EmbeddingError."""
+    async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:
+        """One row per text, in order, float32, each of length 1. Many models embed a question differently from the
+        texts that it is compared with. Raises EmbeddingError.
+        """
 
     async def close(self) -> None: ...
