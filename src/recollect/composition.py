@@ -5,51 +5,96 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Protocol, TypeVar, cast
 
 from recollect.engine.copying import OnProgress, copy_open, opened
 from recollect.errors import BackendError, ConfigError
 from recollect.limits import check_characters
-from recollect.ports import ExternalLinks, ExternalVectors, Freezable, Store
-from recollect.settings import Settings, with_store, without_password
+from recollect.parts import Parts
+from recollect.ports import ExternalIndex, ExternalLinks, ExternalVectors, Freezable, Store
+from recollect.settings import Settings, without_password
 
-MEMORY = ":memory:"
-STORES = "sqlite:///FILE, postgresql://…, embedded-postgres:///FOLDER"
+T = TypeVar("T")
+
+
+class StoreFactory(Protocol):
+    """Makes the store of a URL, not yet opened. Raises ConfigError for a URL that names none, and, unless it may
+    `create` one, where there is none.
+    """
+
+    def __call__(self, url: str, settings: Settings, *, create: bool) -> Store: ...
+
+
+class IndexFactory(Protocol):
+    """Makes the index of a URL, not yet opened, beside a store. It answers the vector leg if it has `search_vectors`,
+    the graph leg if it has `walk`.
+    """
+
+    def __call__(self, url: str, settings: Settings, store: Store) -> ExternalIndex: ...
+
+
+STORES: Parts[StoreFactory] = Parts(
+    "recollect.stores",
+    {
+        "sqlite": "recollect.stores.sqlite.store:SqliteStore.from_url",
+        "postgresql": "recollect.stores.postgres.store:PostgresStore.from_url [postgres]",
+        "postgres": "recollect.stores.postgres.store:PostgresStore.from_url [postgres]",
+        "embedded-postgres": "recollect.stores.postgres.store:PostgresStore.from_url [embedded-postgres]",
+    },
+)
+INDEXES: Parts[IndexFactory] = Parts(
+    "recollect.indexes",
+    {
+        "qdrant+http": "recollect.indexes.qdrant.index:QdrantIndex.from_url [qdrant]",
+        "qdrant+https": "recollect.indexes.qdrant.index:QdrantIndex.from_url [qdrant]",
+        "qdrant+local": "recollect.indexes.qdrant.index:QdrantIndex.from_url [qdrant]",
+        "falkordb": "recollect.indexes.falkordb.index:FalkorIndex.from_url [falkordb]",
+        "falkordbs": "recollect.indexes.falkordb.index:FalkorIndex.from_url [falkordb]",
+    },
+)
 
 
 def store(settings: Settings, *, create: bool = True) -> Store:
     """The store that the settings' URL names, not yet opened."""
-    url = settings.url
-    scheme, colon, rest = check_characters("the URL of a store", url).partition("://")
-    if not colon or scheme not in ("sqlite", "postgresql", "postgres", "embedded-postgres"):
-        raise ConfigError(f"{without_password(url)!r} is no store that Recollect knows; it knows {STORES}")
-    if scheme in ("postgresql", "postgres"):
-        return _postgres_store(url, settings, create=create)
-    path = unquote(rest.removeprefix("/"))
-    if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:
-        raise ConfigError(
-            f"{without_password(url)!r} names no file: write {scheme}:///memory, or {scheme}:////absolute/memory"
-        )
-    place = Path(path).expanduser()
-    if not create and path != MEMORY and not place.exists():
-        missing = f"there is no store at {place} yet: `recollect migrate` makes one, or name another"
-        raise ConfigError(with_store(missing, url))
-    if scheme == "embedded-postgres":
-        return _postgres_store(place, settings, create=create)
-    from recollect.stores.sqlite.store import SqliteStore  # late: the driver is not needed to read `--help`
-
-    return SqliteStore.temporary() if path == MEMORY else SqliteStore(place)
+    url = check_characters("the URL of a store", settings.url)
+    forms = "sqlite:///FILE, postgresql://HOST/DATABASE or embedded-postgres:///FOLDER"
+    if factory := _of_scheme(STORES, url):
+        return factory(url, settings, create=create)
+    raise _unknown(url, "a store", forms, STORES)
 
 
-def _postgres_store(where: str | Path, settings: Settings, *, create: bool) -> Store:
-    """A store on the server of a URL, or on a private one in a folder."""
-    try:
-        from recollect.stores.postgres.store import PostgresStore
-    except ImportError as error:
-        raise _not_installed("Postgres", "postgres", error) from error
-    if isinstance(where, Path):
-        return PostgresStore.embedded(where, settings.postgres, create=create)
-    return PostgresStore(where, settings.postgres, create=create)
+def external_vectors(settings: Settings, store: Store) -> ExternalVectors | None:
+    """The index that answers the vector leg in the store's place, if one is named."""
+    return cast("ExternalVectors | None", _index("vector", "search_vectors", settings.vectors, settings, store))
+
+
+def external_links(settings: Settings, store: Store) -> ExternalLinks | None:
+    """The index that answers the graph leg in the store's place, if one is named."""
+    return cast("ExternalLinks | None", _index("graph", "walk", settings.graph, settings, store))
+
+
+INDEX_FORMS = {"vector": "qdrant+http://HOST:6333 or qdrant+local:///FOLDER", "graph": "falkordb://HOST:6379"}
+
+
+def _index(leg: str, method: str, url: str | None, settings: Settings, store: Store) -> ExternalIndex | None:
+    if url is None:
+        return None
+    factory = _of_scheme(INDEXES, check_characters(f"the URL of a {leg} index", url))
+    index = factory(url, settings, store) if factory else None
+    if not hasattr(index, method):
+        raise _unknown(url, f"a {leg} index", INDEX_FORMS[leg], INDEXES)
+    return index
+
+
+def _of_scheme(parts: Parts[T], url: str) -> T | None:
+    scheme, colon, _ = url.partition("://")
+    return parts.load(scheme) if colon else None
+
+
+def _unknown(url: str, what: str, forms: str, parts: Parts[T]) -> ConfigError:
+    others = [name for name in parts.names() if name not in parts.ours]
+    more = f"; other packages open: {', '.join(f'{name}://' for name in others)}" if others else ""
+    return ConfigError(f"{without_password(url)!r} is not the URL of {what}: write {forms}{more}")
 
 
 def backup_file(path: Path) -> Store:
@@ -81,42 +126,3 @@ async def write_backup(store: Store, file: Path, on_progress: OnProgress) -> Map
     if sealed.spaces != held:
         raise BackendError(f"the backup of {store.location} lacks memories: try again.", backend=store.name)
     return sealed.spaces
-
-
-def external_vectors(settings: Settings, store: Store) -> ExternalVectors | None:
-    """The index that answers the vector leg in the store's place, if one is named."""
-    if settings.vectors is None:
-        return None
-    url = check_characters("the URL of the vectors", settings.vectors)
-    if not url.startswith("qdrant+"):
-        raise ConfigError(
-            f"{without_password(url)!r} is no vector index that Recollect knows; it knows qdrant+http://HOST:6333 and "
-            "qdrant+local:///FOLDER"
-        )
-    try:
-        from recollect.indexes.qdrant.index import QdrantIndex
-    except ImportError as error:
-        raise _not_installed("Qdrant", "qdrant", error) from error
-    return QdrantIndex(url, settings=settings.qdrant, background=store.vector_background)
-
-
-def external_links(settings: Settings, store: Store) -> ExternalLinks | None:
-    """The index that answers the graph leg in the store's place, if one is named."""
-    if settings.graph is None:
-        return None
-    url = check_characters("the URL of the graph", settings.graph)
-    if not url.startswith(("falkordb://", "falkordbs://")):
-        raise ConfigError(
-            f"{without_password(url)!r} is no graph index that Recollect knows; it knows falkordb://HOST:6379"
-        )
-    try:
-        from recollect.indexes.falkordb.index import FalkorIndex
-    except ImportError as error:
-        raise _not_installed("FalkorDB", "falkordb", error) from error
-    return FalkorIndex(url, visible=store.visible)
-
-
-def _not_installed(engine: str, extra: str, error: ImportError) -> ConfigError:
-    return ConfigError(
-        f"{engine} needs {error.name}, which is not installed: python3 -m pip install 'recollect[{extra}]'"
-    )

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from recollect.embedders import make_embedder
+from recollect.embedders import configured, make_embedder
 from recollect.errors import ConfigError
+from recollect.settings import OpenAISettings, Settings
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ async def test_by_name(spec: str, name: str, dimensions: int | None) -> None:
 
 async def test_dimensions_are_part_of_a_remote_name() -> None:
     """Vectors of one model at two widths are two generations."""
-    embedder = make_embedder("openai:m", dimensions=512)
+    embedder = configured(Settings(url="", embedder="openai:m", openai=OpenAISettings(dimensions=512)))
     assert (embedder.name, embedder.dimensions) == ("m-512", 512)
     await embedder.close()
 
@@ -38,7 +39,7 @@ async def test_dimensions_are_part_of_a_remote_name() -> None:
 @pytest.mark.parametrize("spec", ["", "cohere", "openai", "openai:", "hashing:", "hashing:-1", "hashing:x", "local:x"])
 def test_unknown(spec: str) -> None:
     """Anything else is refused with the list of choices."""
-    with pytest.raises(ConfigError, match=r"There is no embedder .*; choose one of: local, openai:MODEL, hashing"):
+    with pytest.raises(ConfigError, match=r"there is no embedder .*; choose one of: local, openai:MODEL, hashing"):
         make_embedder(spec)
 
 

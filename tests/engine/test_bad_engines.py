@@ -40,16 +40,16 @@ MEANING = {"keyword": 0.0, "graph": 0.0}
 LINKS = {"keyword": 0.0, "vector": 0.0}
 
 WRONG_URLS = [
-    ("vectors", "http://host:6333", "is no vector index that Recollect knows; it knows qdrant+http://HOST:6333"),
-    ("vectors", "falkordb://host", "is no vector index that Recollect knows"),
-    ("vectors", "qdrant+ftp://host", "begins with 'qdrant+ftp', and must be like qdrant+http://host:6333"),
+    ("vectors", "http://host:6333", "is not the URL of a vector index: write qdrant+http://HOST:6333"),
+    ("vectors", "falkordb://host", "is not the URL of a vector index"),
+    ("vectors", "qdrant+ftp://host", "is not the URL of a vector index: write qdrant+http://HOST:6333"),
     ("vectors", "qdrant+http://", "names no server: write it like qdrant+http://host:6333"),
     ("vectors", "qdrant+http://host:port", "cannot be read"),
     ("vectors", "qdrant+http://host/a/b", "the prefix of its collections must be up to 64 letters"),
     ("vectors", f"qdrant+http://me:{SECRET}@host", "leave it out, and set the API key instead"),
     ("vectors", "qdrant+local://folder", "names no folder: write qdrant+local:///folder"),
-    ("graph", f"redis://:{SECRET}@host", "is no graph index that Recollect knows; it knows falkordb://HOST:6379"),
-    ("graph", "qdrant+http://host", "is no graph index that Recollect knows"),
+    ("graph", f"redis://:{SECRET}@host", "is not the URL of a graph index: write falkordb://HOST:6379"),
+    ("graph", "qdrant+http://host", "is not the URL of a graph index"),
     ("graph", "falkordb://", "names no host: write falkordb://"),
     ("graph", f"falkordb://:{SECRET}@host:port", "its host or port cannot be read"),
     ("graph", "falkordb://host?db=1", "takes no options after ?"),

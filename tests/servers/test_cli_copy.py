@@ -69,8 +69,8 @@ def test_what_differs_is_named(cli: Cli, other: str) -> None:
         ("{url}", "{url}", "cannot be copied to itself"),
         ("{other}", "{url}", "there is no store at"),
         ("{other}", "{other}", "there is no store at"),
-        ("{url}", "mysql://localhost/db", "no store that Recollect knows"),
-        ("memory.db", "{other}", "no store that Recollect knows"),
+        ("{url}", "mysql://localhost/db", "is not the URL of a store"),
+        ("memory.db", "{other}", "is not the URL of a store"),
         ("{url}", "", "is empty"),
     ],
 )

@@ -1,48 +1,53 @@
-"""Texts into vectors: the packaged model, any OpenAI-compatible endpoint, or hashed words for tests.
+"""Texts into vectors: the packaged model, any OpenAI-compatible endpoint, hashed words for tests, or another package's.
 
 Importing this package is light; each embedder's own libraries come with the first one that is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from typing import Protocol
 
 from recollect.embedders.cache import QueryCache
 from recollect.errors import ConfigError
+from recollect.parts import Parts
 from recollect.ports import Embedder
 from recollect.settings import Settings
 
-__all__ = ["CHOICES", "QueryCache", "configured", "make_embedder"]
+__all__ = ["CHOICES", "EMBEDDERS", "EmbedderFactory", "QueryCache", "configured", "make_embedder"]
 
 CHOICES = ("local", "openai:MODEL", "hashing", "hashing:DIMENSIONS")
 
 
+class EmbedderFactory(Protocol):
+    """Makes the embedder of a name. `argument` is what follows the name's colon, "" if nothing does. None: it knows no
+    such argument.
+    """
+
+    def __call__(self, argument: str, settings: Settings) -> Embedder | None: ...
+
+
+EMBEDDERS: Parts[EmbedderFactory] = Parts(
+    "recollect.embedders",
+    {
+        "local": "recollect.embedders.local:LocalEmbedder.named",
+        "openai": "recollect.embedders.openai:OpenAIEmbedder.named",
+        "hashing": "recollect.embedders.hashing:HashingEmbedder.named",
+    },
+)
+
+
 def configured(settings: Settings, spec: str | None = None) -> Embedder:
     """The embedder that the settings name, or the one named here, reached as the settings say."""
-    return make_embedder(spec or settings.embedder, **asdict(settings.openai))
+    spec = spec or settings.embedder
+    name, colon, argument = spec.partition(":")
+    factory = EMBEDDERS.load(name)
+    embedder = factory(argument, settings) if factory and bool(argument) == bool(colon) else None
+    if embedder is None:
+        others = [name for name in EMBEDDERS.names() if name not in EMBEDDERS.ours]
+        raise ConfigError(f"there is no embedder {spec!r}; choose one of: {', '.join([*CHOICES, *others])}")
+    return embedder
 
 
-def make_embedder(
-    spec: str,
-    *,
-    key: str | None = None,
-    keys: Mapping[str, str] | None = None,
-    base_url: str | None = None,
-    dimensions: int | None = None,
-) -> Embedder:
-    """The embedder of that name, one of `CHOICES`. The keyword arguments concern `openai:MODEL` alone."""
-    name, _, argument = spec.partition(":")
-    if spec == "local":
-        from recollect.embedders.local import LocalEmbedder
-
-        return LocalEmbedder()
-    if name == "openai" and argument:
-        from recollect.embedders.openai import OPENAI, OpenAIEmbedder
-
-        return OpenAIEmbedder(argument, base_url=base_url or OPENAI, key=key, keys=keys, dimensions=dimensions)
-    if spec == "hashing" or (name == "hashing" and argument.isdecimal()):
-        from recollect.embedders.hashing import HashingEmbedder
-
-        return HashingEmbedder(int(argument)) if argument else HashingEmbedder()
-    raise ConfigError(f"There is no embedder {spec!r}; choose one of: {', '.join(CHOICES)}")
+def make_embedder(spec: str) -> Embedder:
+    """The embedder of that name, one of `CHOICES` or another package's, with default settings."""
+    return configured(Settings(url="", embedder=spec))

@@ -13,6 +13,7 @@ import numpy as np
 
 from recollect.errors import ConfigError
 from recollect.ports import Role
+from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -33,6 +34,13 @@ class HashingEmbedder:
         if not 1 <= dimensions <= MOST_DIMENSIONS:
             raise ConfigError(f"The hashing embedder makes 1 to {MOST_DIMENSIONS} dimensions, not {dimensions}")
         self._dimensions = dimensions
+
+    @classmethod
+    def named(cls, argument: str, settings: Settings) -> HashingEmbedder | None:  # noqa: ARG003 (every embedder's)
+        """The embedder of `hashing` or `hashing:DIMENSIONS`."""
+        if not argument:
+            return cls()
+        return cls(int(argument)) if argument.isdecimal() else None
 
     in_process = True
 

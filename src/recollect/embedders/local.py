@@ -18,6 +18,7 @@ import numpy.typing as npt
 from recollect.embedders.batches import by_length, side_by_side
 from recollect.errors import EmbeddingError
 from recollect.ports import Role
+from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -57,6 +58,11 @@ class LocalEmbedder:
         self._model: _Model | None = None
         self._loading = Lock()
         self._closed = False
+
+    @classmethod
+    def named(cls, argument: str, settings: Settings) -> LocalEmbedder | None:  # noqa: ARG003 (every embedder's)
+        """The embedder of `local`."""
+        return None if argument else cls()
 
     in_process = True
 

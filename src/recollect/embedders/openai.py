@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import httpx
@@ -18,6 +18,7 @@ from recollect.embedders.batches import side_by_side
 from recollect.embedders.openai_answer import parse_answer, retry_after
 from recollect.errors import ConfigError, EmbeddingError, EmbeddingRefused
 from recollect.ports import Role
+from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
@@ -92,6 +93,12 @@ class OpenAIEmbedder:
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.name!r} at {self._where})"
+
+    @classmethod
+    def named(cls, argument: str, settings: Settings) -> OpenAIEmbedder | None:
+        """The embedder of `openai:MODEL`, at the endpoint of the settings."""
+        given = asdict(settings.openai) | {"base_url": settings.openai.base_url or OPENAI}
+        return cls(argument, **given) if argument else None
 
     in_process = False
 

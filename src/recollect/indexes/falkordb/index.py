@@ -15,7 +15,8 @@ from recollect.indexes.falkordb.cypher import APPLY, COUNT, IDS, LAST, LINKS, NE
 from recollect.indexes.falkordb.failures import BACKEND
 from recollect.indexes.falkordb.server import NoGraph, Server
 from recollect.indexes.paths import LINKS_PER_MEMORY, LINKS_PER_STEP, Link, Paths, check_depth
-from recollect.ports import Change, ExternalIndex, Reached
+from recollect.ports import Change, ExternalIndex, Reached, Store
+from recollect.settings import Settings
 from recollect.types import Edge, Filter, Generation
 
 CHANGES_PER_QUERY: Final = 1_000
@@ -56,6 +57,11 @@ class FalkorIndex:
         self._visible = visible
         self._shadow: int | None = None
         """The generation that this object keeps to, instead of the one that answers."""
+
+    @classmethod
+    def from_url(cls, url: str, settings: Settings, store: Store) -> FalkorIndex:  # noqa: ARG003 (every index's)
+        """The index beside a store, which says what a filter lets through."""
+        return cls(url, visible=store.visible)
 
     in_process = False
 

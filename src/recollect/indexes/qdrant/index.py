@@ -16,8 +16,8 @@ from recollect.indexes.qdrant.address import parse
 from recollect.indexes.qdrant.connection import Connection
 from recollect.indexes.qdrant.failures import BACKEND, CollectionMissing
 from recollect.indexes.qdrant.filters import conditions, outside, within
-from recollect.ports import Change, ExternalIndex, VectorHits
-from recollect.settings import QdrantSettings
+from recollect.ports import Change, ExternalIndex, Store, VectorHits
+from recollect.settings import QdrantSettings, Settings
 from recollect.types import Background, Filter, Generation, Scored
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ class QdrantIndex:
 
     def __repr__(self) -> str:
         return f"QdrantIndex({str(self._connection.address)!r})"
+
+    @classmethod
+    def from_url(cls, url: str, settings: Settings, store: Store) -> QdrantIndex:
+        """The index beside a store, which says what cosines are measured against."""
+        return cls(url, settings=settings.qdrant, background=store.vector_background)
 
     @property
     def in_process(self) -> bool:

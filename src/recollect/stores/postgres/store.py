@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
-from recollect.settings import PostgresSettings
+from recollect.settings import PostgresSettings, Settings
+from recollect.stores.address import path_of
 from recollect.stores.postgres import (
     grants,
     graph,
@@ -83,6 +84,13 @@ class PostgresStore:
         self._counts = word_scores.Counts()
         self._numbers = Numbers(lambda: self._connections)
         self._generation: vectors.GenerationRow | None = None
+
+    @classmethod
+    def from_url(cls, url: str, settings: Settings, *, create: bool) -> PostgresStore:
+        """The store of `postgresql://…`, or of `embedded-postgres:///FOLDER`."""
+        if url.startswith("embedded-postgres://"):
+            return cls.embedded(path_of(url, create=create), settings.postgres, create=create)
+        return cls(url, settings.postgres, create=create)
 
     @classmethod
     def embedded(cls, folder: Path, settings: PostgresSettings | None = None, *, create: bool = True) -> PostgresStore:

@@ -16,6 +16,8 @@ import apsw
 
 from recollect.errors import ConfigError, IndexBuilding
 from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
+from recollect.settings import Settings
+from recollect.stores.address import MEMORY, path_of
 from recollect.stores.sqlite import (
     backups,
     closing,
@@ -80,6 +82,12 @@ class SqliteStore:
         self._owner = Owner(closing.companion(self.path, ".owners"))
         self._building: dict[str, asyncio.Task[None]] = {}
         self._folder: TemporaryDirectory[str] | None = None
+
+    @classmethod
+    def from_url(cls, url: str, settings: Settings, *, create: bool) -> SqliteStore:  # noqa: ARG003 (every store's)
+        """The store of `sqlite:///FILE`, or of `sqlite:///:memory:`."""
+        path = path_of(url, create=create)
+        return cls.temporary() if str(path) == MEMORY else cls(path)
 
     @classmethod
     def temporary(cls) -> SqliteStore:
