@@ -214,12 +214,12 @@ async def measure_writes(stores: Sequence[Settings], size: int, rounds: int) -> 
 async def measure_recalls(settings: Settings, rounds: int) -> Rates:
     """One store, asked with and without the accounting in turns; each of them as long as counts are put off."""
     async with AsyncRecollect(settings=settings) as recollect:
-        engine = recollect._engine
-        counters = [NoCounter(recollect._store), engine._hits]
+        asking = recollect._engine.asking
+        counters = [NoCounter(recollect._store), asking.hits]
         rates: dict[HitCounter, list[float]] = {counter: [] for counter in counters}
         for turn in range(rounds):
-            for engine._hits in counters[:: (-1) ** turn]:
-                rates[engine._hits].append(await rate(asker(recollect), FLUSH_SECONDS, engine._hits.flush))
+            for asking.hits in counters[:: (-1) ** turn]:
+                rates[asking.hits].append(await rate(asker(recollect), FLUSH_SECONDS, asking.hits.flush))
         return Rates("recalls, accounting", *(rates[counter] for counter in counters))
 
 

@@ -10,7 +10,7 @@ Invoice 12345 was paid on 3 May
 """
 
 from recollect.backups import Backup
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.engine.copying import Copied, CopiedSpace, CopyProgress
 from recollect.engine.doctor import Check, Diagnosis
 from recollect.engine.quality import Rated
@@ -35,8 +35,8 @@ from recollect.errors import (
 from recollect.ports import Embedder
 from recollect.recipes import RECIPES, Diversity, Fanout, Fusion, Lane, Limit, Recipe
 from recollect.settings import Settings
-from recollect.shared import AsyncShared, Shared
-from recollect.sync import Recollect, Space
+from recollect.space import AsyncNamespace, AsyncSpace
+from recollect.sync import Namespace, Recollect, Space
 from recollect.types import (
     Bucket,
     Contribution,
@@ -65,8 +65,8 @@ from recollect.types import (
 
 __all__ = [
     "RECIPES",
+    "AsyncNamespace",
     "AsyncRecollect",
-    "AsyncShared",
     "AsyncSpace",
     "BackendError",
     "BackendTimeout",
@@ -106,6 +106,7 @@ __all__ = [
     "Limit",
     "Memory",
     "Migration",
+    "Namespace",
     "Neighbor",
     "NotAllowed",
     "NotFound",
@@ -119,7 +120,6 @@ __all__ = [
     "Remembered",
     "SchemaOutdated",
     "Settings",
-    "Shared",
     "Snippet",
     "Space",
     "SpaceStats",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,12 @@ def check_names(what: str, names: object, *, most: int) -> tuple[str, ...]:
     if len(checked) > most:
         raise InvalidRequest(f"{len(checked)} {what}s were given, more than the {most} allowed")
     return checked
+
+
+def check_iterable(what: str, value: object) -> None:
+    """What is read item by item; a text would be read letter by letter."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable | AsyncIterable):
+        raise InvalidRequest(f"{what} must be a list, a file or a generator, not {type(value).__name__}")
 
 
 def check_number(what: str, value: object, least: float, most: float, *, whole: bool = False) -> float:

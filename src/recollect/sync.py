@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from recollect.backups import Backup
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.engine import tokens
+from recollect.engine.asking import RecallListener
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis
-from recollect.engine.engine import RecallListener
 from recollect.engine.quality import Rated
 from recollect.engine.remember import Ingested
 from recollect.engine.transfer import Imported
@@ -26,7 +26,7 @@ from recollect.errors import InvalidRequest
 from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.ports import Embedder, Lag
 from recollect.settings import Settings
-from recollect.shared import Shared
+from recollect.space import AsyncNamespace, AsyncSpace
 from recollect.types import (
     Access,
     Draft,
@@ -269,9 +269,9 @@ class Space:
         """What this space lets others see, and what others let it see; offers too, which are not `accepted`."""
         return self._run(self._space.grants())
 
-    def shared(self, space: str, namespace: str) -> Shared:
+    def shared(self, space: str, namespace: str) -> Namespace:
         """A namespace that another space has granted to this one, and this one has accepted."""
-        return Shared(self._space.shared(space, namespace), self._portal)
+        return Namespace(self._space.shared(space, namespace), self._portal)
 
     def stats(self) -> SpaceStats:
         """What the space holds."""
@@ -300,6 +300,58 @@ class Space:
     def import_lines(self, lines: Iterable[str], *, on_progress: Callable[[Imported], None] | None = None) -> Imported:
         """Take in JSON Lines; broken ones are named and left out. Running it again makes no copies."""
         return self._run(self._space.import_lines(lines, on_progress=on_progress))
+
+
+class Namespace:
+    """The memories of a granted namespace, without `await`. Each call is `AsyncNamespace`'s."""
+
+    def __init__(self, shared: AsyncNamespace, portal: _Portal) -> None:
+        self._shared = shared
+        self._run = portal.run
+        self.space = shared.space
+        self.namespace = shared.namespace
+
+    def remember(self, text: str, **fields: Unpack[MemoryFields]) -> Remembered:
+        """Store a text there; see `Space.remember`."""
+        return self._run(self._shared.remember(text, **fields))
+
+    def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
+        """The memories there that answer a question, best first."""
+        return self._run(self._shared.recall(query, **options))
+
+    def get(self, id: str) -> Memory:
+        """One memory of it. Raises NotFound."""
+        return self._run(self._shared.get(id))
+
+    def list(self, *, limit: int = 50, after: str | None = None, **options: Unpack[ListOptions]) -> Page:
+        """Its memories in id order, a page at a time."""
+        return self._run(self._shared.list(limit=limit, after=after, **options))
+
+    def update(self, id: str, **changes: Unpack[Changes]) -> Memory:
+        """Change some fields of a memory of it."""
+        return self._run(self._shared.update(id, **changes))
+
+    def forget(self, *ids: str) -> int:
+        """Delete memories of it for good; how many there were."""
+        return self._run(self._shared.forget(*ids))
+
+    def supersede(
+        self, old: str, text: str | None = None, *, by: str | None = None, **fields: Unpack[MemoryFields]
+    ) -> Memory:
+        """Replace a memory of it by a new text, or `by` another memory of it."""
+        return self._run(self._shared.supersede(old, text, by=by, **fields))
+
+    def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
+        """Link two memories of it."""
+        self._run(self._shared.link(source, target, relation, strength))
+
+    def unlink(self, source: str, target: str, relation: str | None = None) -> int:
+        """Remove a link between two memories of it; how many there were."""
+        return self._run(self._shared.unlink(source, target, relation))
+
+    def neighbors(self, id: str, *, depth: int = 1, limit: int = 20) -> builtins.list[Neighbor]:
+        """What is linked to a memory directly, and is there itself."""
+        return self._run(self._shared.neighbors(id, depth=depth, limit=limit))
 
 
 class Tokens:

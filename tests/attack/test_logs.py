@@ -49,7 +49,7 @@ async def test_no_request_forges_a_line(
     async def broken(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("recollect.client.AsyncSpace.get", broken)
+    monkeypatch.setattr("recollect.space.AsyncSpace.get", broken)
     asked = f"GET /v1/spaces/work/memories/{ODD} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     async with listening(client) as server, server.connect(asked.encode()) as (reader, _):
         assert b" 500 " in await reader.read()

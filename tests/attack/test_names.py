@@ -54,7 +54,7 @@ async def test_made_up_spaces_leave_nothing_behind(client: AsyncRecollect, monke
     """What is remembered of a space that was asked once, and holds nothing, is bounded."""
     monkeypatch.setattr(upkeep, "SEEN_SPACES", 10)
     monkeypatch.setattr(scoring, "SEEN_SPACES", 10)
-    kept = client._engine._upkeep
+    kept = client._engine.upkeep
     for n in range(40):
         await client.space(f"made up {n}").recall("door")
         await asyncio.gather(*kept._tasks.values())

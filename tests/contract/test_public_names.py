@@ -35,7 +35,7 @@ def test_every_public_thing_is_documented() -> None:
             continue
         if not thing.__doc__:
             undocumented.append(name)
-        if name in ("Recollect", "AsyncRecollect", "Space", "AsyncSpace"):
+        if name in ("Recollect", "AsyncRecollect", "Space", "AsyncSpace", "Namespace", "AsyncNamespace"):
             calls = {n: call for n, call in vars(thing).items() if callable(call) and not n.startswith("_")}
             undocumented += [f"{name}.{n}" for n, call in calls.items() if not call.__doc__]
     assert undocumented == []
@@ -45,9 +45,10 @@ def test_both_clients_offer_the_same_calls() -> None:
     """The synchronous client is a facade: nothing more, nothing less, and the same keywords."""
     import inspect
 
-    for plain, awaited in ((recollect.Recollect, recollect.AsyncRecollect), (recollect.Space, recollect.AsyncSpace)):
-        calls = {n for n in vars(plain) if not n.startswith("_")}
-        assert calls == {n for n in vars(awaited) if not n.startswith("_")}
+    for name in ("Recollect", "Space", "Namespace"):
+        plain, awaited = getattr(recollect, name), getattr(recollect, f"Async{name}")
+        calls = {n for n in dir(plain) if not n.startswith("_")}
+        assert calls == {n for n in dir(awaited) if not n.startswith("_")}
         for call in calls:
             assert list(inspect.signature(getattr(plain, call)).parameters) == list(
                 inspect.signature(getattr(awaited, call)).parameters

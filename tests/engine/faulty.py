@@ -20,6 +20,7 @@ from recollect.errors import BackendUnavailable
 from recollect.legs.question import Question
 from recollect.options import RecallOptions
 from recollect.ports import Reached, Role, VectorHits
+from recollect.space import AsyncSpace
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.types import Draft, Filter, Memory, Recall
 
@@ -149,12 +150,10 @@ class Arrangement:
         return await self.recaller.recall(query, question)
 
     async def remember(self, *texts: str) -> None:
-        async def no_question(text: str, space: str) -> Vector:
-            raise AssertionError(f"{text} was asked in {space}")
-
-        engine = Engine(self.store, self.embedder, no_question)
-        await engine.remember_many("work", [Draft(text) for text in texts])
-        await engine.settle("work")
+        engine = Engine(self.store, self.embedder)
+        work = AsyncSpace(engine, "work")
+        await work.remember_many([Draft(text) for text in texts])
+        await work.settle()
         await engine.close()
 
 

@@ -371,7 +371,7 @@ async def test_a_store_that_cannot_be_scored_answers_all_the_same(
         errors = iter([BackendUnavailable("down", backend="sqlite"), ZeroDivisionError()])
         monkeypatch.setattr(r._store, "claim_scoring", refuse)
         for told in (0, 1):
-            scoring = Scoring(r._store, r._engine._hits.flush)
+            scoring = Scoring(r._store, r._engine.hits.flush)
             scoring.on_use("work")
             await asyncio.wait(scoring._tasks)
             assert len([entry for entry in caplog.records if entry.levelname == "ERROR"]) == told

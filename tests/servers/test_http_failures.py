@@ -186,7 +186,7 @@ async def test_a_bug_is_told_to_the_log_alone(
     async def broken(*_: object, **__: object) -> NoReturn:
         raise ZeroDivisionError("the secret reason")
 
-    monkeypatch.setattr("recollect.client.AsyncSpace.usage", broken)
+    monkeypatch.setattr("recollect.space.AsyncSpace.usage", broken)
     with caplog.at_level(logging.INFO):
         response = await here.get("/v1/spaces/work/usage", params={"since": "7d"})
     assert "secret" not in response.text
@@ -206,7 +206,7 @@ async def test_why_an_engine_failed_is_in_the_log(
         raise BackendError("the disk is full", backend="sqlite")
 
     for verb in ("usage", "recall"):
-        monkeypatch.setattr(f"recollect.client.AsyncSpace.{verb}", broken)
+        monkeypatch.setattr(f"recollect.space.AsyncSpace.{verb}", broken)
     with caplog.at_level(logging.WARNING):
         assert (await here.get(path)).status_code == 500
     (entry,) = [one for one in caplog.records if one.name.startswith("recollect")]

@@ -147,7 +147,7 @@ async def test_a_request_under_way_is_not_run_beside_itself(
     here: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the first is being worked on, the same request is answered 409; then as the first was."""
-    from recollect.client import AsyncSpace
+    from recollect.space import AsyncSpace
 
     remember, begun, go_on = AsyncSpace.remember, asyncio.Event(), asyncio.Event()
 

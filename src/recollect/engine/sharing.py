@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeAlias, get_args
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from recollect.engine.guards import Guard
 from recollect.errors import InvalidRequest, NotAllowed
-from recollect.limits import check_choice, check_name
 from recollect.ports import Grants
 from recollect.types import Access, Grant
 
@@ -37,60 +37,14 @@ Looking: TypeAlias = Callable[[], Coroutine[Any, Any, Visible]] | None
 
 
 class Sharing:
-    """The grants of a store. A grant is read anew for every call that depends on it, so that what was taken back is out
-    of reach from the next call on.
+    """What one space may see of others. A grant is read anew for every call that depends on it, so that what was taken
+    back is out of reach from the next call on.
     """
 
     def __init__(self, grants: Grants, guard: Guard) -> None:
         self._grants = grants
         self._guard = guard
         self._alone: dict[str, float] = {}
-
-    async def grant(self, space: str, namespace: str, to: str, access: Access) -> Grant:
-        """Offer another space to see a namespace, or also to change it; or change the access of what was granted."""
-        check_choice("access", access, get_args(Access))
-        check_name("namespace", namespace)
-        check_name("space", to)
-        if to == space:
-            raise InvalidRequest(f"space {space!r} sees its own namespaces already: grant them to another space")
-        known = {(grant.namespace, grant.to): grant.accepted for grant in await self._grants.granted_by(space)}
-        waiting = sum(not accepted for accepted in known.values())
-        if (namespace, to) not in known and waiting >= OFFERS:
-            raise InvalidRequest(
-                f"{waiting:,} offers of space {space!r} were not accepted yet: revoke some of them first"
-            )
-        await self._grants.grant(space, namespace, to, access)
-        return Grant(space, namespace, to, access, known.get((namespace, to), False))
-
-    async def revoke(self, space: str, namespace: str, to: str) -> bool:
-        """Take a grant or an offer back; whether there was one."""
-        return await self._grants.revoke(space, check_name("namespace", namespace), check_name("space", to))
-
-    async def accept(self, space: str, owner: str, namespace: str) -> bool:
-        """See what another space offers to this one; whether there is such an offer."""
-        check_name("space", owner)
-        check_name("namespace", namespace)
-        others = {known.space for known in await self._grants.granted_to(space)} - {owner}
-        if len(others) >= OWNERS:
-            raise InvalidRequest(
-                f"{len(others)} spaces share with space {space!r} already, and no more than that may: refuse what one "
-                "of them shares first"
-            )
-        accepted = await self._grants.accept(owner, namespace, space)
-        self._alone.pop(space, None)
-        return accepted
-
-    async def refuse(self, space: str, owner: str, namespace: str) -> bool:
-        """End a grant or an offer to this space; whether there was one. Nobody else's is in its reach."""
-        return await self._grants.revoke(check_name("space", owner), check_name("namespace", namespace), space)
-
-    async def grants(self, space: str) -> list[Grant]:
-        """What a space lets others see or offers them; what others let it see; what they offer it."""
-        return [
-            *await self._grants.granted_by(space),
-            *await self._grants.granted_to(space),
-            *await self._grants.offered_to(space),
-        ]
 
     async def may(self, space: str, owner: str, namespace: str, wanted: Access) -> None:
         """Raises NotAllowed where a namespace of another space is not granted, whether there is one or not."""
@@ -122,6 +76,10 @@ class Sharing:
 
         return chosen
 
+    def look_again(self, space: str) -> None:
+        """Something was accepted: the next recall of the space looks for it."""
+        self._alone.pop(space, None)
+
     async def _visible(self, space: str) -> Visible:
         granted = await self._granted(space)
         if not granted:
@@ -132,6 +90,31 @@ class Sharing:
 
     async def _granted(self, space: str) -> Sequence[Grant]:
         return await self._guard.call(lambda: self._grants.granted_to(space))
+
+
+def check_offer(grant: Grant, known: Sequence[Grant]) -> Grant:
+    """A grant as it will stand beside those that its space has made: accepted, if an earlier one was. Raises
+    InvalidRequest where it makes no sense, or too many others wait.
+    """
+    if grant.to == grant.space:
+        raise InvalidRequest(f"space {grant.space!r} sees its own namespaces already: grant them to another space")
+    accepted = {(one.namespace, one.to): one.accepted for one in known}
+    waiting = sum(not one for one in accepted.values())
+    if (grant.namespace, grant.to) not in accepted and waiting >= OFFERS:
+        raise InvalidRequest(
+            f"{waiting:,} offers of space {grant.space!r} were not accepted yet: revoke some of them first"
+        )
+    return replace(grant, accepted=accepted.get((grant.namespace, grant.to), False))
+
+
+def check_acceptable(offered: Grant, granted: Sequence[Grant]) -> None:
+    """Raises InvalidRequest if too many other spaces share with this one already."""
+    others = {one.space for one in granted} - {offered.space}
+    if len(others) >= OWNERS:
+        raise InvalidRequest(
+            f"{len(others)} spaces share with space {offered.to!r} already, and no more than that may: refuse what one "
+            "of them shares first"
+        )
 
 
 def by_owner(named: Sequence[tuple[str, str]]) -> Visible:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.embedders import configured
 from recollect.embedders.disk import DiskCachedEmbedder
 from recollect.errors import EmbeddingError, InvalidRequest, RecallFailed
@@ -22,6 +22,7 @@ from recollect.evaluation.results import Latency, Result
 from recollect.ports import Embedder
 from recollect.recipes import Recipe, recipe
 from recollect.settings import Settings, cache_folder
+from recollect.space import AsyncSpace
 
 if TYPE_CHECKING:
     from recollect.types import Vector

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.engine.doctor import Check
 from recollect.errors import BackendError
 from recollect.ports import Lag
@@ -16,6 +16,7 @@ from recollect.servers.dashboard import charts
 from recollect.servers.dashboard.lanes import LaneMeter
 from recollect.servers.dashboard.shell import Visit
 from recollect.servers.slots import slotted
+from recollect.space import AsyncSpace
 
 REFRESH_SECONDS = 5
 SPANS = {"24h": "day", "7d": "week", "4w": "four weeks", "52w": "year"}

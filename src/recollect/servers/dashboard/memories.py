@@ -8,12 +8,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from recollect.client import AsyncSpace
 from recollect.errors import InvalidRequest, NotFound
 from recollect.limits import check_name
 from recollect.servers.dashboard.graph import Drawing, draw
 from recollect.servers.dashboard.shell import Visit, go, local
 from recollect.settings import with_store
+from recollect.space import AsyncSpace
 from recollect.types import Memory
 
 PAGE = 25

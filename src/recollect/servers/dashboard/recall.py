@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from recollect.client import AsyncSpace
 from recollect.errors import InvalidRequest, RecallFailed, RecollectError
 from recollect.recipes import RECIPES
 from recollect.servers.dashboard import charts
 from recollect.servers.dashboard.shell import Visit
 from recollect.servers.problems import Problem, problem_of
+from recollect.space import AsyncSpace
 from recollect.types import Expectation, LaneReport, Lost, Recall
 
 DIGITS = 9

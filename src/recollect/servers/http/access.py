@@ -10,10 +10,11 @@ from urllib.parse import quote, unquote
 from fastapi import Depends, Path, Request
 from starlette.convertors import Convertor, register_url_convertor
 
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.errors import NotAllowed
 from recollect.servers.caller import Caller
 from recollect.servers.empty import note_for
+from recollect.space import AsyncSpace
 from recollect.types import Scope
 
 

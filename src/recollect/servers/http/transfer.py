@@ -11,12 +11,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from recollect.client import AsyncSpace
 from recollect.limits import check_line
 from recollect.servers.http import answers
 from recollect.servers.http.access import Reading, Writing
 from recollect.servers.http.openapi import ok
 from recollect.servers.http.rendering import HEADERS, answer
+from recollect.space import AsyncSpace
 
 router = APIRouter(tags=["the whole space"])
 

@@ -19,12 +19,13 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.servers.caller import Caller
 from recollect.servers.empty import note_for
 from recollect.servers.mcp.server import Context, server
 from recollect.servers.problems import MEDIA_TYPE, problem
+from recollect.space import AsyncSpace
 from recollect.types import Scope
 
 SPACE_HEADER = "X-Recollect-Space"

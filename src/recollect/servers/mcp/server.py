@@ -15,11 +15,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from recollect import __version__
-from recollect.client import AsyncSpace
 from recollect.errors import BackendError, InvalidRequest, NotAllowed, NotFound, RecollectError
 from recollect.servers.documents import json_ready
 from recollect.servers.mcp.arguments import schema_of
 from recollect.servers.mcp.tools import TOOLS, Tool
+from recollect.space import AsyncSpace
 from recollect.types import Scope
 
 logger = logging.getLogger(__name__)

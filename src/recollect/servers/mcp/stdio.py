@@ -18,11 +18,12 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 
-from recollect.client import AsyncRecollect, AsyncSpace
+from recollect.client import AsyncRecollect
 from recollect.errors import NotAllowed
 from recollect.servers.empty import empty_note
 from recollect.servers.mcp.server import server
 from recollect.settings import Settings
+from recollect.space import AsyncSpace
 from recollect.types import Scope
 
 HANDSHAKE = 1.0

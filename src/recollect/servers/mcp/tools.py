@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.client import AsyncSpace
 from recollect.errors import InvalidRequest
 from recollect.servers.mcp import answers
 from recollect.servers.mcp.answers import Answer, whole
@@ -31,6 +30,7 @@ from recollect.servers.mcp.arguments import (
     only,
     parse,
 )
+from recollect.space import AsyncSpace
 from recollect.types import Scope
 
 
