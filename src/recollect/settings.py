@@ -19,6 +19,9 @@ folder or in the user's configuration folder, else from the default. Keys of spa
 `vectors = "qdrant+http://localhost:6333"` and `graph = "falkordb://localhost:6379"` let these engines answer the vector
 leg and the graph leg, also as `RECOLLECT_VECTORS` and `RECOLLECT_GRAPH`; `[qdrant]` says how, and its key may also be
 `QDRANT_API_KEY`.
+
+`reranker = "http:https://…/rerank"`, or `RECOLLECT_RERANKER`, replaces the packaged reranker of recipes that rerank;
+`[rerank]` names its `model` and `key`, which may also be `RECOLLECT_RERANK_KEY`.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ VARIABLES: Mapping[tuple[str, str], str] = {
     ("openai", "base_url"): "OPENAI_BASE_URL",
     ("openai", "key"): "OPENAI_API_KEY",
     ("qdrant", "key"): "QDRANT_API_KEY",
+    ("", "reranker"): "RECOLLECT_RERANKER",
+    ("rerank", "key"): "RECOLLECT_RERANK_KEY",
 }
 """The environment variable of a setting, by its table and its name."""
 QUANTISATIONS = ("none", "int8")
@@ -66,6 +71,14 @@ class OpenAISettings:
     key: str | None = field(default=None, repr=False)
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     dimensions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerankSettings:
+    """How to use a `/rerank` endpoint. The key never appears in a repr."""
+
+    model: str | None = None
+    key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +135,9 @@ class Settings:
     graph: str | None = None
     """The URL of the index that answers the graph leg; without one the store does."""
     qdrant: QdrantSettings = QdrantSettings()
+    reranker: str = "local"
+    """What reads question and memory together where a recipe says so and names no other: `local`, or `http:URL`."""
+    rerank: RerankSettings = RerankSettings()
     recipes: tuple[str, ...] = ()
     """The recipes whose text indexes `migrate` makes. Those of the built-in recipes are made when they are first asked
     for, too.
@@ -143,6 +159,8 @@ class Settings:
             vectors=_variable("", "vectors") or file.get("vectors"),
             graph=_variable("", "graph") or file.get("graph"),
             qdrant=_qdrant(_table(file, "qdrant", QdrantSettings)),
+            reranker=_variable("", "reranker") or file.get("reranker") or "local",
+            rerank=_rerank(_table(file, "rerank", RerankSettings)),
             recipes=_recipes(os.environ.get("RECOLLECT_RECIPES"), file.get("recipes", [])),
         )
         _check_text_values(settings)
@@ -269,7 +287,9 @@ def _read_file() -> dict[str, Any]:
 
 
 def _table(
-    file: Mapping[str, Any], name: str, settings: type[OpenAISettings | PostgresSettings | QdrantSettings]
+    file: Mapping[str, Any],
+    name: str,
+    settings: type[OpenAISettings | PostgresSettings | QdrantSettings | RerankSettings],
 ) -> dict[str, Any]:
     """One table of the file, all of its names known and all of its values of the right kind."""
     table = file.get(name, {})
@@ -319,6 +339,11 @@ def _qdrant(table: Mapping[str, Any]) -> QdrantSettings:
     return replace(settings, key=_variable("qdrant", "key") or settings.key)
 
 
+def _rerank(table: Mapping[str, Any]) -> RerankSettings:
+    settings = RerankSettings(**table)
+    return replace(settings, key=_variable("rerank", "key") or settings.key)
+
+
 def _recipes(given: str | None, listed: object) -> tuple[str, ...]:
     """Names between commas, or a list of them."""
     if given is not None:
@@ -329,7 +354,7 @@ def _recipes(given: str | None, listed: object) -> tuple[str, ...]:
 
 
 def _check_text_values(settings: Settings) -> None:
-    given = {name: getattr(settings, name) for name in ("url", "embedder", "vectors", "graph")}
+    given = {name: getattr(settings, name) for name in ("url", "embedder", "vectors", "graph", "reranker")}
     for name, value in given.items():
         if not isinstance(value, str) and not (value is None and name in ("vectors", "graph")):
             raise ConfigError(f"{name} must be a text, not {value!r}")

@@ -18,7 +18,7 @@ import pytest
 from recollect.embedders.openai import Limits, OpenAIEmbedder
 from recollect.embedders.openai_answer import parse_answer, retry_after
 from recollect.errors import ConfigError, EmbeddingError
-from tests.embedders.endpoint import Answer, Asked, Endpoint, Script, embeddings, vector_of
+from tests.endpoint import Answer, Asked, Endpoint, Script, embeddings, vector_of
 
 if TYPE_CHECKING:
     from recollect.types import Vectors

@@ -15,7 +15,7 @@ from recollect.engine.breaker import FAILURES, FIRST_PAUSE
 from recollect.legs import waiting
 from recollect.legs.waiting import Patience
 from recollect.settings import OpenAISettings, Settings
-from tests.embedders.endpoint import Answer, Asked, Endpoint, embeddings
+from tests.endpoint import Answer, Asked, Endpoint, embeddings
 from tests.engine import faulty
 from tests.engine.faulty import DEADLINE, HEALTHY, Arrangement, FaultyEmbedder, FaultyStore, arranged, until
 

@@ -15,7 +15,7 @@ import pytest
 
 from recollect import AsyncRecollect
 from recollect.servers.web import application
-from tests.embedders.endpoint import Answer, Asked, Endpoint, embeddings
+from tests.endpoint import Answer, Asked, Endpoint, embeddings
 from tests.servers.http_server import Served, problem, serving
 
 MEMORIES = "/v1/spaces/work/memories"

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recollect.embedders.batches import by_length, side_by_side
+from recollect.batches import by_length, side_by_side
 from recollect.errors import EmbeddingError
+from recollect.onnx import cores, give_freed_memory_back, load_session, load_tokenizer, padded
 from recollect.ports import Role
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from recollect.types import Vectors
 
 Tokens: TypeAlias = npt.NDArray[np.int32]
@@ -52,7 +48,7 @@ class LocalEmbedder:
 
     def __init__(self, folder: Path = FOLDER, *, threads: int | None = None, batch_tokens: int = BATCH_TOKENS) -> None:
         self._folder = folder
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
         self._batch_tokens = batch_tokens
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="recollect-embed")
         self._model: _Model | None = None
@@ -100,7 +96,7 @@ class LocalEmbedder:
         with self._loading:
             if self._model is None:
                 self._model = _Model(self._folder)
-                _give_freed_memory_back()
+                give_freed_memory_back()
             return self._model
 
 
@@ -112,8 +108,8 @@ class _Model:
             if not file.is_file():
                 raise EmbeddingError(f"The local model's file {file} is missing: install recollect again")
         try:
-            self._tokenizer = _load_tokenizer(folder / "tokenizer.json")
-            self._session = _load_session(folder / "model.onnx")
+            self._tokenizer = load_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
+            self._session = load_session(folder / "model.onnx")
         except Exception as error:
             reason = type(error).__name__
             raise EmbeddingError(
@@ -129,46 +125,9 @@ class _Model:
 
     def vectors(self, batch: Sequence[Tokens]) -> Vectors:
         """One unit vector per text; the network ignores padding, so batch-mates do not matter."""
-        lengths = np.array([len(tokens) for tokens in batch])
-        ids = np.full((len(batch), lengths.max()), PADDING, np.int64)
-        for row, tokens in zip(ids, batch, strict=True):
-            row[: len(tokens)] = tokens
-        mask = (np.arange(ids.shape[1]) < lengths[:, None]).astype(np.int64)
+        ids, mask = padded(batch, PADDING)
         try:
             (vectors,) = self._session.run(["emb"], {"input_ids": ids, "attention_mask": mask})
         except Exception as error:
             raise EmbeddingError(f"The local model failed on a batch of {len(batch)} texts: {error}") from error
         return np.asarray(vectors, np.float32)
-
-
-def _load_tokenizer(file: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer
-
-
-def _load_session(file: Path) -> Any:
-    # The switch must be set before the import: since 1.29 that alone opens a cache file and starts an uploader on
-    # Linux and macOS. The call that follows covers Windows, and a process that imported onnxruntime before us.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime  # type: ignore[import-untyped]  # it ships no types
-
-    onnxruntime.disable_telemetry_events()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3  # errors alone: its warnings would be printed into the caller's terminal
-    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-
-
-def _give_freed_memory_back() -> None:
-    """Let the system have what this process has freed, where that takes asking."""
-    # Loading the model leaves some 140 MB of freed memory behind, and glibc would keep it for the life of the process.
-    with suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
-def _cores() -> int:
-    """The cores this process may use, which in a container can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

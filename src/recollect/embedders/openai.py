@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import httpx
 import numpy as np
 
-from recollect.embedders.batches import side_by_side
+from recollect.batches import side_by_side
 from recollect.embedders.openai_answer import parse_answer, retry_after
 from recollect.errors import ConfigError, EmbeddingError, EmbeddingRefused
 from recollect.ports import Role

@@ -7,7 +7,7 @@ their driver's errors into the tree of `recollect.errors`, in one place each.
 
 from __future__ import annotations
 
-from recollect.ports.engines import Embedder, Engine, Role
+from recollect.ports.engines import Embedder, Engine, Reranker, Role
 from recollect.ports.indexes import (
     Change,
     ExternalIndex,
@@ -51,6 +51,7 @@ __all__ = [
     "Reached",
     "Records",
     "Replies",
+    "Reranker",
     "Role",
     "Sample",
     "Store",

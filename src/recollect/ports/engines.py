@@ -39,3 +39,14 @@ class Embedder(Engine, Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+class Reranker(Engine, Protocol):
+    """Reads a question together with each passage, which tells more than comparing what was made of each alone."""
+
+    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        """For each passage, in order, a number from 0 (nothing to do with the question) to 1 (answers it). Raises
+        BackendError.
+        """
+
+    async def close(self) -> None: ...

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.embedders.batches import by_length, side_by_side
+from recollect.batches import by_length, side_by_side
 
 
 def test_by_length() -> None:
