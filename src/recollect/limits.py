@@ -36,6 +36,8 @@ LISTED = 1000
 DIMENSIONS = 16_384
 """Numbers of a vector in a request; what a store's own vectors have is checked later."""
 WINDOW = 50
+HITS_MOST = 100
+"""Hits of one recall, unless its recipe allows fewer."""
 WEIGHT_MOST = 1e9
 INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 """A character that shows: not a blank, and not one of those that only steer others."""
@@ -104,9 +106,14 @@ def check_iterable(what: str, value: object) -> None:
         raise InvalidRequest(f"{what} must be a list, a file or a generator, not {type(value).__name__}")
 
 
-def check_number(what: str, value: object, least: float, most: float, *, whole: bool = False) -> float:
+def check_number(
+    what: str, value: object, least: float, most: float, *, whole: bool = False, above: float | None = None
+) -> float:
+    """A number from `least` to `most`; with `above`, above that number, and at most `most`."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise InvalidRequest(f"{what} must be a {'whole ' if whole else ''}number, not {value!r:.80}")
+    if above is not None and not above < value <= most:
+        raise InvalidRequest(f"{what} is {value}, and must be above {above:g} and at most {most:g}")
     if not least <= value <= most:  # NaN fails this too
         raise InvalidRequest(f"{what} is {value}, and must be from {least:g} to {most:g}")
     return value
@@ -142,9 +149,7 @@ def check_flag(what: str, value: object) -> bool:
 
 def check_strength(value: object) -> float:
     """A link's strength: above 0, up to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise InvalidRequest(f"the strength of a link is {value!r:.80}, and must be above 0 and at most 1")
-    return float(value)
+    return float(check_number("the strength of a link", value, 0, 1, above=0))
 
 
 def check_supersedable(memory: Memory, by: object) -> None:

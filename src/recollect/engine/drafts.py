@@ -11,21 +11,19 @@ from recollect.engine.ids import new_id
 from recollect.errors import InvalidRequest
 from recollect.limits import (
     SOURCE_CHARACTERS,
-    TAGS,
     TITLE_CHARACTERS,
     check_characters,
     check_flag,
     check_metadata,
     check_name,
-    check_names,
     check_number,
     check_text,
     check_time,
 )
-from recollect.options import Changes, MemoryFields
+from recollect.options import Changes, MemoryFields, declared
 from recollect.types import Draft, Memory
 
-PLACES = 2**53
+FIELDS = declared(Changes)
 HITS = 2**53
 
 
@@ -44,17 +42,17 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
         namespace=check_name("namespace", draft.namespace),
         kind=check_name("kind", draft.kind),
         title=_optional("title", draft.title, TITLE_CHARACTERS),
-        tags=check_names("tag", draft.tags, most=TAGS) if draft.tags else (),
+        tags=FIELDS["tags"].names(draft.tags) if draft.tags else (),
         source=_optional("source", draft.source, SOURCE_CHARACTERS),
         thread=thread,
-        place=None if draft.place is None else int(check_number("place", draft.place, -PLACES, PLACES, whole=True)),
+        place=None if draft.place is None else int(FIELDS["place"].number(draft.place)),
         metadata=check_metadata(draft.metadata) if draft.metadata else {},
         created_at=created,
         updated_at=check_time("updated_at", draft.updated_at, now) or created,
         occurred_at=check_time("occurred_at", draft.occurred_at, now),
         expires_at=check_time("expires_at", draft.expires_at, now, ahead=True),
         superseded_by=_successor(draft),
-        quality=None if draft.quality is None else check_number("quality", draft.quality, 0, 1),
+        quality=None if draft.quality is None else FIELDS["quality"].number(draft.quality),
         hits=_counted("hits", draft.hits),
         last_hit_at=check_time("last_hit_at", draft.last_hit_at, now),
         used=_counted("used", draft.used),

@@ -14,7 +14,6 @@ from recollect.limits import (
     QUERY_BYTES,
     SOURCE_CHARACTERS,
     TAGS,
-    WINDOW,
     check_choice,
     check_flag,
     check_name,
@@ -25,13 +24,13 @@ from recollect.limits import (
     check_weight,
     check_words,
 )
-from recollect.options import FilterOptions, RecallOptions
+from recollect.options import FilterOptions, RecallOptions, declared
 from recollect.ports import KeywordScore, Match
 from recollect.recipes import RECIPES, DiversityMethod, Fanout, FusionMethod, Lane, Recipe, Relevance, recipe
 from recollect.types import Filter, Leg
 
-FANOUT_MOST = 10_000
-EF_SEARCH_MOST = 200
+RECALL = declared(RecallOptions)
+EF_SEARCH = RECALL["ef_search"]
 DEPTHS = (1, 3)
 
 
@@ -76,7 +75,7 @@ def parse_query(text: str, options: RecallOptions) -> Query:
         fanout=how.fanout.apply(limit),
         where=where,
         expect=None if expect is None else check_name("the expected id", expect),
-        window=int(check_number("window", options.get("window", 0), 0, WINDOW, whole=True)),
+        window=int(RECALL["window"].number(options.get("window", 0))),
         shared=shared,
     )
 
@@ -114,14 +113,14 @@ def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
     thread = options.get("thread")
     source = options.get("source_prefix") or ""
     return Filter(
-        kinds=check_names("kind", options.get("kinds") or (), most=TAGS),
-        namespaces=check_names("namespace", options.get("namespaces") or (), most=NAMESPACES),
-        tags=check_names("tag", options.get("tags") or (), most=TAGS),
+        kinds=RECALL["kinds"].names(options.get("kinds")),
+        namespaces=RECALL["namespaces"].names(options.get("namespaces")),
+        tags=RECALL["tags"].names(options.get("tags")),
         source_prefix=check_name("source prefix", source, most=SOURCE_CHARACTERS) if source else "",
         thread=None if thread is None else check_name("thread", thread),
         since=check_time("since", options.get("since"), now),
         until=check_time("until", options.get("until"), now),
-        min_quality=None if quality is None else check_number("min_quality", quality, 0, 1),
+        min_quality=None if quality is None else RECALL["min_quality"].number(quality),
         include_superseded=_choice(options.get("include_superseded"), how is not None and how.include_superseded),
         include_expired=_choice(options.get("include_expired"), how is not None and how.include_expired),
         now=now,
@@ -144,12 +143,12 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
         name: options[name] for name in ("weights", "lanes", "fusion", "diversity") if options.get(name) is not None
     }
     if (least := options.get("min_score")) is not None:
-        changes["min_score"] = check_number("min_score", least, 0, 1e9)
+        changes["min_score"] = RECALL["min_score"].number(least)
     if (weight := options.get("quality_weight")) is not None:
         changes["quality_weight"] = weight
     if (fanout := options.get("fanout")) is not None:
         if not isinstance(fanout, Fanout | Mapping):
-            fanout = Fanout(times=0, at_least=int(check_number("fanout", fanout, 1, FANOUT_MOST, whole=True)))
+            fanout = Fanout(times=0, at_least=int(RECALL["fanout"].number(fanout)))
         changes["fanout"] = fanout
     return changes
 
@@ -159,7 +158,7 @@ def _clamped(lane: Lane) -> Lane:
     if lane.ef_search is None:
         return lane
     check_number(f"ef_search of lane {lane.name!r}", lane.ef_search, -inf, inf, whole=True)
-    return replace(lane, ef_search=min(max(lane.ef_search, 1), EF_SEARCH_MOST))
+    return replace(lane, ef_search=int(min(max(lane.ef_search, EF_SEARCH.option.least), EF_SEARCH.option.most)))
 
 
 def _check_recipe(how: Recipe) -> Recipe:
@@ -171,8 +170,8 @@ def _check_recipe(how: Recipe) -> Recipe:
     check_number("balance of the diversity", how.diversity.balance, 0, 1)
     check_choice("relevance of the diversity", how.diversity.relevance, get_args(Relevance))
     check_names("default namespace", how.default_namespaces, most=NAMESPACES)
-    check_number("quality_weight", how.quality_weight, 0, 1)
-    check_number("fanout", how.fanout.apply(how.limit.default), 1, FANOUT_MOST, whole=True)
+    RECALL["quality_weight"].number(how.quality_weight)
+    RECALL["fanout"].number(how.fanout.apply(how.limit.default))
     for lane in how.lanes:
         check_name("the name of a lane", lane.name)
         check_choice(f"leg of lane {lane.name!r}", lane.leg, get_args(Leg))
@@ -210,5 +209,5 @@ def _check_lanes(how: Recipe) -> Recipe:
         check_number(f"the seeds of lane {lane.name!r}", lane.seeds, 1, 100, whole=True)
         check_number(f"lowest of lane {lane.name!r}", lane.lowest, -1, 1)
         if lane.ef_search is not None:
-            check_number(f"ef_search of lane {lane.name!r}", lane.ef_search, 1, EF_SEARCH_MOST, whole=True)
+            EF_SEARCH.number(lane.ef_search, f"ef_search of lane {lane.name!r}")
     return how
