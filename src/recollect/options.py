@@ -5,10 +5,10 @@ and docs/reference.md derive from here: a new option is one field of a group bel
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from math import inf
+from math import inf, isfinite
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -85,6 +85,14 @@ class Declared:
         otherwise = f"; left out, {self.option.otherwise}" if self.option.otherwise else ""
         return f"{help.removesuffix('.')}{forms}{otherwise}."
 
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds of a number, in the words of JSON Schema."""
+        if not {int, float} & {*self.types}:
+            return {}
+        least = {"minimum": self.option.least} if self.option.above is None else {"exclusiveMinimum": self.option.above}
+        return {name: bound for name, bound in {**least, "maximum": self.option.most}.items() if isfinite(bound)}
+
     def number(self, value: object, what: str = "") -> float:
         """A number within the declared bounds. Raises InvalidRequest."""
         one = self.option
@@ -99,15 +107,18 @@ class Declared:
 
 @cache
 def declared(group: type) -> Mapping[str, Declared]:
-    """The options of a group by name, in the order in which they are declared."""
-    required: frozenset[str] = getattr(group, "__required_keys__", frozenset())
-    return {name: _declared(name, hint, name in required) for name, hint in group.__annotations__.items()}
+    """The options of a group by name: those that a call needs first, then in the order in which they are declared."""
+    made = {name: _declared(group, name, hint) for name, hint in group.__annotations__.items()}
+    return dict(sorted(made.items(), key=lambda one: not one[1].required))
 
 
-def _declared(name: str, hint: Any, required: bool) -> Declared:
+def _declared(group: Any, name: str, hint: Any) -> Declared:
     kind, option = get_args(get_args(hint)[0] if get_origin(hint) is Required else hint)
+    if group in (Changes, Replacement):  # what is left out there stays as the stored memory has it
+        option = replace(option, default=None, otherwise="")
     members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     types = tuple(_plain(one) for one in members if one not in (NoneType, Never, datetime))
+    required = name in group.__required_keys__
     return Declared(name, types, option, required, NoneType in members, datetime in members)
 
 
@@ -139,7 +150,7 @@ class FilterOptions(TypedDict, total=False):
         str, Option("Only memories whose source starts with this.", default="", flag="source", metavar="PREFIX")
     ]
     thread: Annotated[str | None, Option("Only memories of this thread: a conversation or a document.")]
-    since: Annotated[Time | None, Option("Only what happened at this time or later.")]
+    since: Annotated[Time | None, Option("Only what happened at this time or later (7d is a week ago).")]
     until: Annotated[Time | None, Option("Only what happened before this time.")]
     min_quality: Annotated[
         float | None, Option("Only memories of this quality or better, and those without a score.", 0, 1)
@@ -281,7 +292,7 @@ class _Described(TypedDict, total=False):
     metadata: Annotated[
         Mapping[str, Any] | None, Option("A JSON object of your own, returned as it is and not searched.")
     ]
-    occurred_at: Annotated[Time | None, Option("When it happened.")]
+    occurred_at: Annotated[Time | None, Option("When it happened (7d is a week ago).")]
     expires_at: Annotated[Time | None, Option("When to stop recalling it (7d is in a week).")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,6 +69,14 @@ def test_every_operation_says_how_it_fails(document: dict[str, Any]) -> None:
             assert any(status.startswith("2") for status in operation["responses"]), where
             for status in ("401", "403", "404", "413", "422", "429", "500"):
                 assert list(operation["responses"][status]["content"]) == ["application/problem+json"], where
+
+
+def test_operations_are_called_what_the_library_calls_them(document: dict[str, Any]) -> None:
+    """Each has an id of its own, in words: `recall`, `supersede`, `token_create`."""
+    ids = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(set(ids)) == len(ids)
+    assert {"remember", "recall", "supersede", "neighbors", "list", "token_list", "import"} <= set(ids)
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)?", id) for id in ids)
 
 
 def test_bodies_have_examples(document: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ def json_ready(value: object) -> Any:
         return value
     names = _known.get(kind)
     if names is None:
-        names = _known[kind] = _names(kind)
+        names = _known[kind] = shown_fields(kind)
     if names:
         document = {}
         for name in names:
@@ -42,7 +42,7 @@ def json_ready(value: object) -> Any:
 _known: dict[type, tuple[str, ...]] = {}
 
 
-def _names(kind: type) -> tuple[str, ...]:
+def shown_fields(kind: type) -> tuple[str, ...]:
     """What a record of this type is shown by; nothing, if it is no record."""
     if issubclass(kind, Hit):
         return SHOWN_OF_A_HIT

@@ -1,291 +1,75 @@
-"""What answers hold, as models, for the OpenAPI document alone: answers are rendered by `documents.json_ready`, as by
-every other door, and are not checked again on their way out. A test compares the two.
+"""Answers: the library's values as JSON, the same as by every other door, and their schemas for the OpenAPI document.
+
+A schema derives from the record that `documents.json_ready` renders; answers are not checked against it on their way
+out. A test compares the two.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field
-
-from recollect.servers.http.bodies import Status
-from recollect.types import Access, EmbeddingState, LaneStatus, Leg, Lost, PartKind, Scope
-
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-
-
-class Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Memory(Answer):
-    id: str
-    space: str
-    text: str
-    namespace: str
-    kind: str
-    title: str
-    tags: list[str]
-    source: str
-    thread: str | None
-    place: int | None
-    metadata: dict[str, Any]
-    created_at: Time
-    updated_at: Time
-    occurred_at: Time | None
-    expires_at: Time | None
-    superseded_by: str | None
-    quality: float | None
-    hits: int
-    last_hit_at: Time | None
-    used: int
-    last_used_at: Time | None
-    embedding: EmbeddingState
-
-
-class Remembered(Answer):
-    """The memory as stored; `created` is false where an exact copy was there already."""
-
-    memory: Memory
-    created: bool
-
-
-class Ingested(Answer):
-    created: int
-    copies: int
-
-
-class Page(Answer):
-    """Some memories in id order; `cursor` continues after them, null: that was all. `truncated` says why there are
-    fewer than were asked for, where more would be too large.
-    """
-
-    memories: list[Memory]
-    cursor: str | None
-    truncated: str
-    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
-
-
-class Contribution(Answer):
-    lane: str
-    rank: int
-    raw: float
-    normalised: float
-    contribution: float
-    kind: PartKind
-
-
-class Snippet(Answer):
-    """`marks` are [start, end] positions within `text`."""
-
-    text: str
-    marks: list[list[int]]
-
-
-class Hit(Answer):
-    memory: Memory
-    score: float
-    why: list[Contribution]
-    snippet: Snippet
-    before: list[Memory]
-    after: list[Memory]
-
-
-class LaneReport(Answer):
-    lane: str
-    leg: Leg
-    status: LaneStatus
-    reason: str
-    ms: float
-    candidates: int
-    wanted: bool
-
-
-class Expectation(Answer):
-    id: str
-    stage: Lost
-    reason: str
-    rank: int | None
-    why: list[Contribution]
-
-
-class Recall(Answer):
-    """Hits best first, and how the answer came about; `took` is in milliseconds. `truncated` says what was left out
-    because the answer would be too large; it is empty where nothing was.
-    """
-
-    hits: list[Hit]
-    degraded: bool
-    lanes: list[LaneReport]
-    took: float
-    query: str
-    recipe: str
-    expected: Expectation | None
-    truncated: str
-    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
-
-
-class Neighbor(Answer):
-    memory: Memory
-    strength: float
-    steps: int
-    relation: str
-
-
-class Forgotten(Answer):
-    forgotten: int
-
-
-class Used(Answer):
-    used: int
-
-
-class Edge(Answer):
-    source: str
-    target: str
-    relation: str
-    strength: float
-
-
-class Removed(Answer):
-    removed: int
-
-
-class Grant(Answer):
-    space: str
-    namespace: str
-    to: str
-    access: Access
-    accepted: bool
-
-
-class Accepted(Answer):
-    accepted: bool
-
-
-class Revoked(Answer):
-    revoked: bool
-
-
-class SpaceStats(Answer):
-    space: str
-    memories: int
-    superseded: int
-    pending: int
-    edges: int
-    kinds: dict[str, int]
-    namespaces: dict[str, int]
-    note: str = Field("", description="Left out, unless the space is empty: then which spaces hold something.")
-
-
-class LegUsage(Answer):
-    hits: int
-    searches: int
-    ms: float
-    late: int
-    failed: int
-    skipped: int
-
-
-class Usage(Answer):
-    recalls: int
-    degraded: int
-    failed: int
-    legs: dict[str, LegUsage]
-
-
-class Bucket(Answer):
-    start: Time
-    usage: Usage
-
-
-class SpaceUsage(Answer):
-    space: str
-    since: Time | None
-    total: Usage
-    buckets: list[Bucket]
-
-
-class Rated(Answer):
-    memories: int
-    changed: int
-
-
-class BrokenLine(Answer):
-    number: int
-    reason: str
-
-
-class DanglingLine(Answer):
-    number: int
-    superseded_by: str
-
-
-class Imported(Answer):
-    """What an import did. Broken lines are counted, and the first 1,000 named; the good ones are kept. So are dangling
-    ones, whose memory was superseded by one that is neither in the space nor among the lines.
-    """
-
-    read: int
-    created: int
-    copies: int
-    links: int
-    broken: list[BrokenLine]
-    broken_count: int
-    dangling: list[DanglingLine]
-    dangling_count: int
-
-
-class Token(Answer):
-    id: str
-    name: str
-    spaces: list[str]
-    scope: Scope
-    created_at: Time
-    expires_at: Time | None
-    revoked_at: Time | None
-
-
-class Issued(Answer):
-    """A new token, and the only time that its secret is shown."""
-
-    token: Token
-    secret: str
-
-
-class Check(Answer):
-    name: str
-    ok: bool
-    detail: str
-
-
-class Readiness(Answer):
-    status: Status
-    checks: list[Check]
-
-
-class Alive(Answer):
-    status: str
-
-
-class Problem(BaseModel):
-    """What was wrong, with what value, and what to do about it (RFC 9457)."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "urn:recollect:not-found",
-                    "title": "There is no such thing here",
-                    "status": 404,
-                    "detail": "space 'work' holds no memory '42'",
-                }
-            ]
-        }
-    )
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    lanes: list[LaneReport] = Field(default=[], description="How each lane failed, where a recall had no answer.")
+from collections.abc import Mapping
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from recollect.servers.documents import json_ready, shown_fields
+from recollect.servers.problems import MEDIA_TYPE, Problem
+
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+NOTE = "Left out, unless the space is empty: then which spaces hold something."
+
+
+def answer(value: object, status: int = 200, note: str = "") -> Response:
+    """A value as a JSON document, and a note on it where there is one."""
+    document = json_ready(value) | {"note": note} if note else json_ready(value)
+    return Response(to_json(document, inf_nan_mode="null"), status, HEADERS, "application/json")
+
+
+def refusal(problem: Problem) -> Response:
+    """What went wrong, as a problem document."""
+    return Response(problem.body, problem.status, {**HEADERS, **problem.headers}, MEDIA_TYPE)
+
+
+def ok(kind: Any, description: str, status: int = 200, *, note: bool = False) -> dict[int | str, dict[str, Any]]:
+    """What a route answers when all goes well: a value of this type, perhaps with a note."""
+    model = shape(kind)
+    if note:
+        model = create_model(
+            kind.__name__, __base__=model, __doc__=kind.__doc__, note=(str, Field("", description=NOTE))
+        )
+    return {status: {"model": model, "description": description}}
+
+
+def document(name: str, /, **fields: Any) -> type[BaseModel]:
+    """A JSON object with these fields, for what is no record of the library."""
+    each: dict[str, Any] = {field: (shape(kind), ...) for field, kind in fields.items()}
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **each)
+
+
+def shape(kind: Any) -> Any:
+    """The type of what `json_ready` makes of a value of this type: records become models, tuples lists."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return reduce(or_, [shape(one) for one in args])
+    if origin in (tuple, list):
+        return list[shape(args[0])]  # type: ignore[misc]
+    if origin is Mapping:
+        return dict[args[0], shape(args[1])]  # type: ignore[misc, valid-type]
+    if isinstance(kind, type) and issubclass(kind, tuple) and not hasattr(kind, "_fields"):
+        return shape(kind.__orig_bases__[0])  # type: ignore[attr-defined]
+    return _model(kind) if isinstance(kind, type) and shown_fields(kind) else kind
+
+
+@cache
+def _model(kind: type) -> type[BaseModel]:
+    """The model of a record, with the fields that are shown of it."""
+    hints = get_type_hints(kind)
+    for name in set(shown_fields(kind)) - set(hints):  # a cached property
+        hints[name] = get_type_hints(vars(kind)[name].func)["return"]
+    made = document(kind.__name__, **{name: hints[name] for name in shown_fields(kind)})
+    made.__doc__ = kind.__doc__
+    return made

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
 from recollect.client import AsyncRecollect
@@ -26,6 +27,12 @@ IN_SPACE = (
 EVERYWHERE = (spaces.everywhere, recalling.everywhere, tokens.router)
 
 
+def operation_id(route: APIRoute) -> str:
+    """What a generated client calls the operation: the verb, as in the library."""
+    name = route.name.strip("_")
+    return f"token_{name}" if "tokens" in route.tags else name
+
+
 class Api(FastAPI):
     """Routes by the path as it was sent, so that `%2F` in a name does not part it."""
 
@@ -37,6 +44,7 @@ class Api(FastAPI):
             docs_url=None,  # these pages fetch scripts from elsewhere
             redoc_url=None,
             redirect_slashes=False,
+            generate_unique_id_function=operation_id,
         )
         self.state.client = client
         handle_failures(self)

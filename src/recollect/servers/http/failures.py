@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, RecollectError
-from recollect.servers.http.rendering import refusal
+from recollect.servers.http.answers import refusal
 from recollect.servers.problems import bug, in_words, problem, problem_of
 
 NAMED = 10

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from recollect.client import AsyncRecollect
-from recollect.engine.doctor import Diagnosis
+from recollect.engine.doctor import Check, Diagnosis
 from recollect.servers.caller import Caller
 from recollect.servers.checks import outlined
-from recollect.servers.http import answers
 from recollect.servers.http.access import Calling
-from recollect.servers.http.bodies import Status
+from recollect.servers.http.answers import HEADERS, answer, document, ok
 from recollect.servers.http.metrics import CONTENT_TYPE, Meters
-from recollect.servers.http.openapi import ok
-from recollect.servers.http.rendering import HEADERS, answer
 
 LOOK_SECONDS = 1.0
 """How old an answer about the engines may be: whoever asks often, and anybody may, costs them nothing more."""
 STORE = "store"
+
+Status = Literal["ready", "degraded", "down"]
+READINESS = document("Readiness", status=Status, checks=tuple[Check, ...])
 
 
 class Looking:
@@ -46,7 +47,7 @@ def watching(client: AsyncRecollect) -> APIRouter:
     router = APIRouter(tags=["health"])
     looking, meters = Looking(client), Meters(client)
 
-    @router.get("/health/live", summary="Is the process there?", responses=ok(answers.Alive, "It is."))
+    @router.get("/health/live", summary="Is the process there?", responses=ok(document("Alive", status=str), "It is."))
     async def live() -> Response:
         return answer({"status": "alive"})
 
@@ -54,12 +55,12 @@ def watching(client: AsyncRecollect) -> APIRouter:
         "/health/ready",
         summary="Does each engine answer?",
         responses={
-            **ok(answers.Readiness, "Recalls are answered, perhaps without some lane."),
-            503: {"model": answers.Readiness, "description": "The store is down."},
+            **ok(READINESS, "Recalls are answered, perhaps without some lane."),
+            503: {"model": READINESS, "description": "The store is down."},
         },
     )
     async def ready(request: Request) -> Response:
-        """What an engine says of itself is told to who administers all spaces; to others, whether it answers."""
+        """A caller that administers all spaces sees what each engine reports; others see whether it answers."""
         seen = await looking.look()
         state = status_of(seen)
         checks = seen.checks if administers_all(request) else outlined(seen.checks)
@@ -71,7 +72,7 @@ def watching(client: AsyncRecollect) -> APIRouter:
         responses={200: {"description": "Metrics in text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def metrics(caller: Calling) -> Response:
-        """For who administers all spaces."""
+        """Needs a token that administers all spaces."""
         caller.must("admin")
         return Response(await meters.exposition(), headers=HEADERS, media_type=CONTENT_TYPE)
 

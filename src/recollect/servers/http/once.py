@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.servers.http.access import client_of, enter
-from recollect.servers.http.rendering import HEADERS, refusal
+from recollect.servers.http.answers import HEADERS, refusal
 from recollect.servers.problems import problem
 from recollect.types import Reply
 

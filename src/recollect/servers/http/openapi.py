@@ -7,9 +7,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.servers.http import answers
+from recollect.servers.http.answers import shape
 from recollect.servers.problems import MEDIA_TYPE
+from recollect.types import LaneReport
 
 PROBLEM = "#/components/schemas/Problem"
 FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")
@@ -32,15 +34,35 @@ FAILURES = {
 }
 
 
-def ok(model: Any, description: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """What a route answers when all goes well; nothing is checked against it on the way out."""
-    return {status: {"model": model, "description": description}}
+class Problem(BaseModel):
+    """What was wrong, with what value, and what to do about it (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:recollect:not-found",
+                    "title": "There is no such thing here",
+                    "status": 404,
+                    "detail": "space 'work' holds no memory '42'",
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    lanes: list[shape(LaneReport)] = Field(  # type: ignore[valid-type]
+        default=[], description="How each lane failed, where a recall had no answer."
+    )
 
 
 def document(app: FastAPI) -> dict[str, Any]:
     """The document of an application."""
     made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    problem = answers.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     problem.pop("$defs", None)
     schemas = made["components"]["schemas"]
     schemas["Problem"] = problem

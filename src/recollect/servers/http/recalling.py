@@ -8,17 +8,18 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from recollect.recipes import RECIPES
-from recollect.servers.http import answers
 from recollect.servers.http.access import Calling, EmptyNote, Reading
+from recollect.servers.http.answers import answer, ok
 from recollect.servers.http.bodies import Question
-from recollect.servers.http.openapi import ok
-from recollect.servers.http.rendering import answer
+from recollect.types import Recall
 
 in_space = APIRouter(tags=["recall"])
 everywhere = APIRouter(tags=["recall"])
 
 
-@in_space.post("/recall", summary="Ask", responses=ok(answers.Recall, "The hits, best first, each with its reasons."))
+@in_space.post(
+    "/recall", summary="Ask", responses=ok(Recall, "The hits, best first, each with its reasons.", note=True)
+)
 async def recall(space: Reading, body: Question, empty: EmptyNote) -> Response:
     """Memories by meaning, words and links. `degraded` says that a lane did not answer, and `lanes` which and why."""
     options = body.given()

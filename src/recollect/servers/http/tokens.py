@@ -9,31 +9,30 @@ from starlette.responses import Response
 
 from recollect.errors import NotFound
 from recollect.servers.caller import Caller
-from recollect.servers.http import answers
 from recollect.servers.http.access import Calling, Client
+from recollect.servers.http.answers import answer, ok
 from recollect.servers.http.bodies import NewToken
-from recollect.servers.http.openapi import ok
-from recollect.servers.http.rendering import answer
-from recollect.types import Token
+from recollect.types import Issued, Token
 
 router = APIRouter(tags=["tokens"])
 
 
-@router.post("/tokens", summary="Make a token", status_code=201, responses=ok(answers.Issued, "With its secret.", 201))
+@router.post("/tokens", summary="Make a token", status_code=201, responses=ok(Issued, "With its secret.", 201))
 async def create(client: Client, caller: Calling, body: NewToken) -> Response:
     """The secret is in this answer and nowhere else."""
-    must_administer(caller, body.spaces)
-    return answer(await client.tokens.create(**body.given()), 201)
+    wanted = body.given()
+    must_administer(caller, wanted.get("spaces", ()))
+    return answer(await client.tokens.create(**wanted), 201)
 
 
-@router.get("/tokens", summary="The tokens you administer", responses=ok(list[answers.Token], "Oldest first."))
+@router.get("/tokens", summary="The tokens you administer", responses=ok(list[Token], "Oldest first."))
 async def list_(client: Client, caller: Calling, space: str | None = None) -> Response:
     """Those of a space, or of all your spaces; expired and revoked ones too."""
     must_administer(caller, pinned(caller) if space is None else [space])
     return answer([token for token in await client.tokens.list(space) if administers(caller, token)])
 
 
-@router.delete("/tokens/{id:name}", summary="Revoke a token", responses=ok(answers.Token, "The token, revoked."))
+@router.delete("/tokens/{id:name}", summary="Revoke a token", responses=ok(Token, "The token, revoked."))
 async def revoke(client: Client, caller: Calling, id: str) -> Response:
     """It ends at once and for good."""
     must_administer(caller, pinned(caller))

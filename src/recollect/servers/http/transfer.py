@@ -11,11 +11,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
+from recollect.engine.transfer import Imported
 from recollect.limits import check_line
-from recollect.servers.http import answers
 from recollect.servers.http.access import Reading, Writing
-from recollect.servers.http.openapi import ok
-from recollect.servers.http.rendering import HEADERS, answer
+from recollect.servers.http.answers import HEADERS, answer, ok
 from recollect.space import AsyncSpace
 
 router = APIRouter(tags=["the whole space"])
@@ -28,7 +27,7 @@ LINES: dict[str, Any] = {"schema": {"type": "string"}, "example": '{"text":"Invo
 @router.post(
     "/import",
     summary="Take in JSON Lines",
-    responses=ok(answers.Imported, "What was done."),
+    responses=ok(Imported, "What was done."),
     openapi_extra={"requestBody": {"content": {JSON_LINES: LINES, "text/plain": LINES}}},
 )
 async def import_(request: Request, space: Writing) -> Response:

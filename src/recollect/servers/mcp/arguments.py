@@ -1,4 +1,4 @@
-"""What the tools take: every argument described once, for a model that has never seen it, and how they are read.
+"""What the tools take: schemas that derive from the declared options, and how arguments are read.
 
 A wrong value is refused by the library, in the library's words; here only what it would not see is checked.
 """
@@ -6,146 +6,80 @@ A wrong value is refused by the library, in the library's words; here only what 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
+from recollect import options
 from recollect.errors import InvalidRequest
-from recollect.limits import LISTED, TIME_FORMS
+from recollect.limits import LISTED
+from recollect.options import Declared, declared
 from recollect.recipes import RECIPES
 
 Schema: TypeAlias = dict[str, Any]
 Schemas: TypeAlias = dict[str, Schema]
 
-
-def _text(about: str, **more: Any) -> Schema:
-    return {"type": "string", "description": about, **more}
+PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def _texts(about: str, **items: Any) -> Schema:
-    return {"type": "array", "items": {"type": "string", **items}, "maxItems": LISTED, "description": about}
+def schemas(group: type, *names: str) -> Schemas:
+    """The arguments that are declared in a group: all that tools offer, or some."""
+    offered = {name: one for name, one in declared(group).items() if "mcp" not in one.option.not_on}
+    return {name: _schema(offered[name]) for name in names or offered}
 
 
-def _yes(about: str) -> Schema:
-    return {"type": "boolean", "default": False, "description": about}
+def _schema(one: Declared) -> Schema:
+    kinds = [_typed(kind) for kind in one.types]
+    shown: Schema = {**(kinds[0] if len(kinds) == 1 else {"anyOf": kinds}), **one.bounds}
+    shown["description"] = one.described(one.option.for_model or one.option.help)
+    if one.option.default not in (None, (), ""):
+        shown["default"] = one.option.default
+    return shown
 
 
-def _whole(about: str, least: int, most: int | None = None, **more: Any) -> Schema:
-    bounds = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
-    return {"type": "integer", **bounds, "description": about, **more}
+def _typed(kind: Any) -> Schema:
+    """A type in JSON Schema."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is list:
+        return {"type": "array", "items": _typed(args[0]), "maxItems": LISTED}
+    if origin is tuple:
+        return {"type": "array", "items": _typed(args[0]), "minItems": len(args), "maxItems": len(args)}
+    if origin is dict:
+        return {"type": "object"} if args[1] is Any else {"type": "object", "additionalProperties": _typed(args[1])}
+    return {"type": "string", "enum": list(args)} if origin is Literal else {"type": PLAIN[kind]}
 
 
-def _share(about: str, **more: Any) -> Schema:
-    return {"type": "number", "minimum": 0, "description": about, **more}
-
-
-ID: Schemas = {"id": _text("The memory's id, as another tool returned it.")}
-
-TEXT: Schemas = {
-    "text": _text(
-        "What to remember, in words that make sense on their own later: one fact, decision, preference or event, with "
-        "names and dates instead of 'he' and 'yesterday'."
-    )
+ID = {"id": {"type": "string", "description": "The memory's id, as another tool returned it."}}
+IDS = {"ids": {**schemas(options.Uses)["ids"], "minItems": 1}}
+FULL = {
+    "full": {
+        "type": "boolean",
+        "default": False,
+        "description": "Return whole records with every field, instead of the short form.",
+    }
 }
 
-DESCRIPTION: Schemas = {
-    "title": _text("A short title."),
-    "kind": _text(
-        "What it is: fact, episodic (something that happened), semantic (general knowledge), identity (who somebody "
-        "is), message, knowledge (an article for knowledge_search), chunk (part of a document); or a short name of "
-        "your own.",
-        default="fact",
-    ),
-    "namespace": _text("A division of the memory, such as a project's name.", default="default"),
-    "tags": _texts("Short labels to filter by later."),
-    "source": _text("Where it is from: a file, a URL, a person."),
-    "thread": _text("The conversation or document that it is part of."),
-    "place": _whole("Its position in the thread; left out, it goes to the end.", 0),
-    "metadata": {"type": "object", "description": "A JSON object of your own, kept with it and not searched."},
-    "occurred_at": _text(f"When it happened, if not now: {TIME_FORMS}; 7d is a week ago."),
-    "expires_at": _text(f"When to stop recalling it: {TIME_FORMS}; 7d is in a week."),
-}
-
-FIELDS: Schemas = {
-    name: {key: value for key, value in schema.items() if key != "default"} for name, schema in DESCRIPTION.items()
-}
-"""The same where a field that is left out is taken from a memory that is there."""
+RECALL = schemas(options.Question)
+RECALL["recipe"]["enum"] = list(RECIPES)
 
 CLEARABLE = ("thread", "occurred_at", "expires_at", "quality")
-
-CHANGES: Schemas = {
-    "text": _text("A new text, instead of the old one."),
-    **FIELDS,
-    "quality": _share("How good the memory is.", maximum=1),
-    "clear": _texts("Fields to empty.", enum=list(CLEARABLE)),
-}
-
-REPLACEMENT: Schemas = {
-    "id": _text("The id of the memory that no longer holds."),
-    "text": _text("What holds now; leave it out if you give `by`."),
-    "by": _text("The id of a stored memory that holds now, instead of a text."),
-    **{name: schema for name, schema in FIELDS.items() if name not in ("thread", "place")},
-}
-
-IDS: Schemas = {"ids": {**_texts("The ids of the memories."), "minItems": 1}}
-
-LINK: Schemas = {
-    "source": _text("The id of the memory where the link starts."),
-    "target": _text("The id of the memory where it ends."),
-    "relation": _text("What the link means, such as causes or answers.", default="related"),
-    "strength": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "maximum": 1,
-        "default": 1.0,
-        "description": "How strong it is: above 0, up to 1.",
+CHANGES = {
+    **schemas(options.Changes),
+    "clear": {
+        "type": "array",
+        "items": {"type": "string", "enum": list(CLEARABLE)},
+        "description": "Fields to empty.",
     },
 }
 
-WALK: Schemas = {
-    "depth": _whole("How many steps to walk.", 1, 3, default=1),
-    "limit": _whole("How many memories at most.", 1, 1000, default=20),
-}
-
-FILTERS: Schemas = {
-    "kinds": _texts("Only memories of these kinds."),
-    "namespaces": _texts("Only memories in these namespaces; left out, all of them are searched."),
-    "tags": _texts("Only memories that have all of these tags."),
-    "source_prefix": _text("Only memories from sources that start so."),
-    "thread": _text("Only memories of this conversation or document."),
-    "since": _text(f"Only what happened then or later: {TIME_FORMS}; 7d is a week ago."),
-    "until": _text(f"Only what happened before then: {TIME_FORMS}."),
-    "include_superseded": _yes("Also memories that were replaced by newer ones."),
-    "include_expired": _yes("Also memories whose time is over."),
-}
-
-PAGE: Schemas = {
-    "limit": _whole("How many memories at most.", 1, 1000, default=50),
-    "after": _text("The cursor of the page before; left out, the first page."),
-    "newest_first": _yes("Begin with what was stored last."),
-}
-
-QUERY: Schemas = {
-    "query": _text(
-        "What to look for: a question in plain words, or exact words, names and identifiers such as ERR_42 or "
-        "invoice-12345."
-    )
-}
-
-RECALL: Schemas = {
-    "limit": _whole("How many memories at most.", 1, 100, default=10),
-    "recipe": _text("How to search; leave it out unless you were told which.", enum=list(RECIPES), default="balanced"),
-    "min_score": _share("Only memories that score this or more."),
-    "quality_weight": _share("How much it counts that a memory proved useful before.", maximum=1, default=0),
-    "ef_search": _whole("How thoroughly meaning is searched; leave it out unless hits are missing.", 1, 200),
-    "window": _whole("Also this many neighbours on each side, for memories that are part of a thread.", 0, 50),
-}
+REPLACEMENT = schemas(options.Replacement)
+REPLACEMENT = {"id": REPLACEMENT.pop("old"), **REPLACEMENT}
 
 WEIGHTS: Schemas = {
     "weights": {
         "type": "object",
         "properties": {
-            "keyword": _share("The weight of exact words.", default=0.3),
-            "vector": _share("The weight of meaning.", default=0.6),
-            "graph": _share("The weight of links between memories.", default=0.1),
+            "keyword": {"type": "number", "minimum": 0, "default": 0.3, "description": "The weight of exact words."},
+            "vector": {"type": "number", "minimum": 0, "default": 0.6, "description": "The weight of meaning."},
+            "graph": {"type": "number", "minimum": 0, "default": 0.1, "description": "The weight of links."},
         },
         "additionalProperties": False,
         "description": (
@@ -165,16 +99,9 @@ KNOWLEDGE: Schemas = {
     "ef_search": {
         "type": "integer",
         "default": 64,
-        "description": "How thoroughly meaning is searched, 1 to 200; leave it out unless hits are missing.",
+        "description": RECALL["ef_search"]["description"],
     },
 }
-
-FULL: Schemas = {"full": _yes("Return whole records with every field, instead of the short form.")}
-
-
-def only(schemas: Schemas, *names: str) -> Schemas:
-    """Some of these arguments."""
-    return {name: schemas[name] for name in names}
 
 
 def schema_of(takes: Schemas, needs: Sequence[str]) -> Schema:
@@ -190,13 +117,15 @@ def parse(tool: str, takes: Schemas, needs: Sequence[str], given: Mapping[str, A
     if missing := [name for name in needs if name not in said]:
         raise InvalidRequest(f"{tool} needs {missing[0]!r}, which was not given")
     for name, value in said.items():
-        _check_container(name, takes[name]["type"], value)
+        _check_container(name, takes[name], value)
     return said
 
 
-def _check_container(name: str, kind: str, value: object) -> None:
+def _check_container(name: str, schema: Schema, value: object) -> None:
+    kind = schema.get("type")
     if kind == "array" and not isinstance(value, list):
-        raise InvalidRequest(f"{name} must be a list of texts, not {value!r:.80}")
+        what = "texts" if schema["items"]["type"] == "string" else "pairs"
+        raise InvalidRequest(f"{name} must be a list of {what}, not {value!r:.80}")
     if isinstance(value, list) and len(value) > LISTED:
         raise InvalidRequest(f"{name} has {len(value):,} items, more than the {LISTED:,} allowed")
     if kind == "object" and not isinstance(value, dict):

@@ -6,29 +6,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recollect import options
 from recollect.errors import InvalidRequest
 from recollect.servers.mcp import answers
 from recollect.servers.mcp.answers import Answer, whole
 from recollect.servers.mcp.arguments import (
     CHANGES,
     CLEARABLE,
-    DESCRIPTION,
-    FILTERS,
     FULL,
     ID,
     IDS,
     KNOWLEDGE,
-    LINK,
-    PAGE,
-    QUERY,
     RECALL,
     REPLACEMENT,
-    TEXT,
-    WALK,
     WEIGHTS,
     Schemas,
-    only,
     parse,
+    schemas,
 )
 from recollect.space import AsyncSpace
 from recollect.types import Scope
@@ -63,17 +57,17 @@ async def remember(space: AsyncSpace, text: str, full: bool = False, **fields: A
     return whole(result) if full else answers.remembered(result)
 
 
-async def recall(space: AsyncSpace, query: str, full: bool = False, **options: Any) -> Answer:
-    result = await space.recall(query, **options)
+async def recall(space: AsyncSpace, query: str, full: bool = False, **how: Any) -> Answer:
+    result = await space.recall(query, **how)
     return whole(result) if full else answers.recalled(result, space.name)
 
 
-async def search(space: AsyncSpace, query: str, full: bool = False, **options: Any) -> Answer:
-    return await recall(space, query, full, recipe="novamem", **options)
+async def search(space: AsyncSpace, query: str, full: bool = False, **how: Any) -> Answer:
+    return await recall(space, query, full, recipe="novamem", **how)
 
 
-async def search_knowledge(space: AsyncSpace, query: str, full: bool = False, **options: Any) -> Answer:
-    return await recall(space, query, full, recipe="drobek", **options)
+async def search_knowledge(space: AsyncSpace, query: str, full: bool = False, **how: Any) -> Answer:
+    return await recall(space, query, full, recipe="drobek", **how)
 
 
 async def get(space: AsyncSpace, id: str) -> Answer:
@@ -107,19 +101,21 @@ async def link(space: AsyncSpace, source: str, target: str, relation: str = "rel
     return answers.linked(source, target, relation, strength)
 
 
-async def neighbors(space: AsyncSpace, id: str, full: bool = False, **options: Any) -> Answer:
-    found = await space.neighbors(id, **options)
+async def neighbors(space: AsyncSpace, id: str, full: bool = False, **how: Any) -> Answer:
+    found = await space.neighbors(id, **how)
     return whole(found, "neighbors") if full else answers.near(found)
 
 
-async def list_(space: AsyncSpace, full: bool = False, **options: Any) -> Answer:
-    page = await space.list(**options)
+async def list_(space: AsyncSpace, full: bool = False, **how: Any) -> Answer:
+    page = await space.list(**how)
     return whole(page) if full else answers.listed(page)
 
 
 async def stats(space: AsyncSpace) -> Answer:
     return answers.counted(await space.stats())
 
+
+HIDDEN = ("include_superseded", "include_expired")
 
 _READ = (
     Tool(
@@ -132,7 +128,7 @@ _READ = (
         "was found; `degraded` is true when a part of the search did not answer. Read a whole memory with memory_get; "
         "if nothing fits, ask again in other words.",
         recall,
-        {**QUERY, **RECALL, **FILTERS, **FULL},
+        {**RECALL, **FULL},
         ("query",),
     ),
     Tool(
@@ -143,13 +139,7 @@ _READ = (
         "(graph) count. Use it for an exact id or error code, for pure meaning, or to roam from one idea to related "
         "ones; otherwise use memory_recall. Returns hits with scores from 0 to 1. Read a whole memory with memory_get.",
         search,
-        {
-            **QUERY,
-            **WEIGHTS,
-            **only(RECALL, "limit", "min_score"),
-            **only(FILTERS, "namespaces", "kinds", "tags"),
-            **FULL,
-        },
+        {**schemas(options.Question, "query", "limit", "min_score", "namespaces", "kinds", "tags"), **WEIGHTS, **FULL},
         ("query",),
     ),
     Tool(
@@ -161,13 +151,7 @@ _READ = (
         "Returns hits, best first; two ways of searching that agree on the first place give 0.0328, so a min_score "
         "lies well below that. Read a whole article with memory_get.",
         search_knowledge,
-        {
-            **QUERY,
-            **KNOWLEDGE,
-            **only(RECALL, "min_score"),
-            **only(FILTERS, "tags", "namespaces", "include_superseded", "include_expired"),
-            **FULL,
-        },
+        {**schemas(options.Question, "query", "min_score", "tags", "namespaces", *HIDDEN), **KNOWLEDGE, **FULL},
         ("query",),
     ),
     Tool(
@@ -188,7 +172,7 @@ _READ = (
         "memories, which come by themselves. Use it after memory_recall to see what surrounds a hit. Returns memories "
         "with the relation, the strength from 0 to 1, and how many steps away each is.",
         neighbors,
-        {**ID, **WALK, **FULL},
+        {**schemas(options.Walk), **ID, **FULL},
         ("id",),
     ),
     Tool(
@@ -199,7 +183,7 @@ _READ = (
         "check everything with a tag, kind or time; to find something, use memory_recall. Returns short memories and a "
         "cursor: call again with after=cursor until it is null.",
         list_,
-        {**PAGE, **FILTERS, **FULL},
+        {**schemas(options.PageOptions), **FULL},
     ),
     Tool(
         "memory_stats",
@@ -222,7 +206,7 @@ _WRITE = (
         "from the files at hand. First see with memory_recall whether it is known: if it has changed, use "
         "memory_supersede. An exact copy is not stored twice. Returns the id, and whether it is new.",
         remember,
-        {**TEXT, **DESCRIPTION, **FULL},
+        {**schemas(options.NewMemory), **FULL},
         ("text",),
         idempotent=True,
     ),
@@ -268,7 +252,7 @@ _WRITE = (
         "question and its answer. Linking them again by the same relation changes the strength. See links with "
         "memory_neighbors.",
         link,
-        LINK,
+        schemas(options.Link),
         ("source", "target"),
         idempotent=True,
     ),
