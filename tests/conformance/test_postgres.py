@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from recollect.conformance import SPECS, Spec
+from recollect.conformance import MakeStore
+from recollect.conformance.suite import test_spec
+from recollect.settings import PostgresSettings
 from recollect.stores.postgres.store import PostgresStore
 
+__all__ = ["test_spec"]
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.area}.{spec.name}")
-async def test_spec(spec: Spec, pg_store: PostgresStore) -> None:
-    """What the spec's docstring says holds for Postgres."""
-    await spec.check(pg_store)
+
+@pytest.fixture
+def recollect_make(pg_dsn: str, pg_schema: str) -> MakeStore:
+    """A store in a schema of its own."""
+
+    def make(folder: Path) -> PostgresStore:
+        return PostgresStore(pg_dsn, PostgresSettings(schema=pg_schema))
+
+    return make
