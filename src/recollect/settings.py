@@ -9,6 +9,8 @@ folder or in the user's configuration folder, else from the default. Keys of spa
     base_url = "https://…/v1"
     key = "…"
     keys = { work = "…" }
+    [models."my-org/my-model"]
+    query_prefix = "search: "
     [postgres]
     pool_size = 8
     schema = "recollect"
@@ -54,6 +56,7 @@ VARIABLES: Mapping[tuple[str, str], str] = {
     ("rerank", "key"): "RECOLLECT_RERANK_KEY",
 }
 """The environment variable of a setting, by its table and its name."""
+POOLINGS = ("mean", "cls", "last")
 QUANTISATIONS = ("none", "int8")
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 PASSWORD = re.compile(r"(//[^:/@]*:).*@")
@@ -79,6 +82,26 @@ class RerankSettings:
 
     model: str | None = None
     key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What an embedding model expects, where that is not known from its name (`embedders/conventions.py`)."""
+
+    query_prefix: str | None = None
+    """What stands before a question."""
+    document_prefix: str | None = None
+    """What stands before a text that is stored."""
+    pooling: str | None = None
+    """How a model in a folder (`local:FOLDER`) makes one vector of its tokens' vectors."""
+    dimensions: int | None = None
+    """How many of its dimensions are kept, for models that were trained for that (Matryoshka)."""
+
+    def __post_init__(self) -> None:
+        if self.pooling not in (None, *POOLINGS):
+            raise ConfigError(f"the pooling of a model is {self.pooling!r}, and must be one of: {', '.join(POOLINGS)}")
+        if self.dimensions is not None and self.dimensions < 1:
+            raise ConfigError(f"the dimensions of a model are {self.dimensions}, and must be 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +152,8 @@ class Settings:
     url: str
     embedder: str = "local"
     openai: OpenAISettings = OpenAISettings()
+    models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    """What embedding models expect, by their names."""
     postgres: PostgresSettings = PostgresSettings()
     vectors: str | None = None
     """The URL of the index that answers the vector leg; without one the store does."""
@@ -155,6 +180,7 @@ class Settings:
             url=url or _variable("", "url") or file.get("url") or default_url("memory.db"),
             embedder=embedder or _variable("", "embedder") or file.get("embedder") or "local",
             openai=_openai(_table(file, "openai", OpenAISettings)),
+            models=_models(file.get("models", {})),
             postgres=_postgres(_table(file, "postgres", PostgresSettings)),
             vectors=_variable("", "vectors") or file.get("vectors"),
             graph=_variable("", "graph") or file.get("graph"),
@@ -214,6 +240,8 @@ def _shown(name: str, value: Any) -> str | int | float | bool | None:
     """A value without what is secret in it: keys altogether, and the password of a URL."""
     if name == "keys":
         return ", ".join(f"{space}: {HIDDEN}" for space in sorted(value)) or None
+    if name == "models":
+        return ", ".join(sorted(value)) or None
     if name == "key":
         return HIDDEN if value else None
     return without_password(value) if isinstance(value, str) else value
@@ -289,10 +317,11 @@ def _read_file() -> dict[str, Any]:
 def _table(
     file: Mapping[str, Any],
     name: str,
-    settings: type[OpenAISettings | PostgresSettings | QdrantSettings | RerankSettings],
+    settings: type[OpenAISettings | ModelSettings | PostgresSettings | QdrantSettings | RerankSettings],
+    within: str = "",
 ) -> dict[str, Any]:
     """One table of the file, all of its names known and all of its values of the right kind."""
-    table = file.get(name, {})
+    table, name = file.get(name, {}), within + name
     if not isinstance(table, dict):
         raise ConfigError(f"[{name}] in {FILE} must be a table")
     kinds = {field.name: _kind(str(field.type)) for field in fields(settings)}
@@ -320,6 +349,12 @@ def _openai(table: Mapping[str, Any]) -> OpenAISettings:
         base_url=_variable("openai", "base_url") or settings.base_url,
         key=_variable("openai", "key") or settings.key,
     )
+
+
+def _models(tables: object) -> dict[str, ModelSettings]:
+    if not isinstance(tables, dict):
+        raise ConfigError(f'[models] in {FILE} must hold a table for each model: write [models."NAME"]')
+    return {model: ModelSettings(**_table(tables, model, ModelSettings, "models.")) for model in tables}
 
 
 def _postgres(table: Mapping[str, Any]) -> PostgresSettings:

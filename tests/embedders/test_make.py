@@ -9,7 +9,7 @@ import pytest
 
 from recollect.embedders import configured, make_embedder
 from recollect.errors import ConfigError
-from recollect.settings import OpenAISettings, Settings
+from recollect.settings import ModelSettings, OpenAISettings, Settings
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,26 @@ async def test_dimensions_are_part_of_a_remote_name() -> None:
     await embedder.close()
 
 
-@pytest.mark.parametrize("spec", ["", "cohere", "openai", "openai:", "hashing:", "hashing:-1", "hashing:x", "local:x"])
+def test_a_known_model_gets_its_prefixes_and_a_declared_one_those_it_declares() -> None:
+    """Both are part of the name: vectors made without prefixes are not compared with vectors made with them."""
+    declared = Settings(url="", models={"mine": ModelSettings(query_prefix="q: ", dimensions=64)})
+    names = [configured(declared, f"openai:{model}").name for model in ("plain", "e5-base", "mine")]
+    assert names[0] == "plain"
+    assert names[1].startswith("e5-base@")
+    assert names[2].startswith("mine@")
+    assert names[2].endswith("-64")
+
+
+def test_a_known_prefix_can_be_declared_away() -> None:
+    """For an endpoint that adds the prefixes itself."""
+    settings = Settings(url="", models={"e5-base": ModelSettings(query_prefix="", document_prefix="")})
+    assert configured(settings, "openai:e5-base").name == "e5-base"
+
+
+@pytest.mark.parametrize("spec", ["", "cohere", "openai", "openai:", "hashing:", "hashing:-1", "hashing:x", "local:"])
 def test_unknown(spec: str) -> None:
     """Anything else is refused with the list of choices."""
-    with pytest.raises(ConfigError, match=r"there is no embedder .*; choose one of: local, openai:MODEL, hashing"):
+    with pytest.raises(ConfigError, match=r"there is no embedder .*; choose one of: local, local:FOLDER, openai:MODEL"):
         make_embedder(spec)
 
 

@@ -1,4 +1,4 @@
-"""Texts into vectors: the packaged model, any OpenAI-compatible endpoint, hashed words for tests, or another package's.
+"""Texts into vectors: a model on this machine, an OpenAI-compatible endpoint, hashed words, or another package's.
 
 Importing this package is light; each embedder's own libraries come with the first one that is made.
 """
@@ -15,7 +15,10 @@ from recollect.settings import Settings
 
 __all__ = ["CHOICES", "EMBEDDERS", "EmbedderFactory", "QueryCache", "configured", "make_embedder"]
 
-CHOICES = ("local", "openai:MODEL", "hashing", "hashing:DIMENSIONS")
+CHOICES = ("local", "local:FOLDER", "openai:MODEL", "hashing", "hashing:DIMENSIONS")
+
+PACKAGES = {"local-multilingual": "recollect-multilingual"}
+"""Embedders that this project publishes apart from Recollect, because their models are large."""
 
 
 class EmbedderFactory(Protocol):
@@ -42,6 +45,8 @@ def configured(settings: Settings, spec: str | None = None) -> Embedder:
     name, colon, argument = spec.partition(":")
     factory = EMBEDDERS.load(name)
     embedder = factory(argument, settings) if factory and bool(argument) == bool(colon) else None
+    if factory is None and name in PACKAGES:
+        raise ConfigError(f"{name} is a package of its own: python3 -m pip install {PACKAGES[name]}")
     if embedder is None:
         others = [name for name in EMBEDDERS.names() if name not in EMBEDDERS.ours]
         raise ConfigError(f"there is no embedder {spec!r}; choose one of: {', '.join([*CHOICES, *others])}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from errno import ENOENT
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,28 +14,34 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.batches import by_length, side_by_side
+from recollect.embedders.conventions import conventions_of
+from recollect.embedders.roles import with_roles
 from recollect.errors import EmbeddingError
 from recollect.onnx import cores, give_freed_memory_back, load_session, load_tokenizer, padded
-from recollect.ports import Role
+from recollect.ports import Embedder, Role
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
-    from recollect.types import Vectors
+    from recollect.types import Vector, Vectors
 
 Tokens: TypeAlias = npt.NDArray[np.int32]
+Tokenize: TypeAlias = Callable[[Sequence[str]], list[Tokens]]
+"""Texts into the numbers of their tokens, at most `MAX_TOKENS` of each. It is called from several threads."""
 
 NAME = "granite-embedding-30m-english"
 DIMENSIONS = 384
 FOLDER = Path(__file__).parent / "models" / NAME
 MAX_TOKENS = 512
 PADDING = 1
-"""The model's `<pad>` token."""
+"""The packaged model's `<pad>` token; any other would do, for padding is masked."""
 MAX_CHARACTERS = MAX_TOKENS * 128
 """No token of the model is longer than 128 characters, so what stands behind these can never be among the first
 512 tokens, and need not be cut into tokens."""
 BATCH_TOKENS = 512
 """Padded tokens per batch: from 256 to 1024 make no difference, beyond it gets slower (benchmarks/embedding.py), and
 a question that arrives during an import waits for whole batches."""
+POOLED = ("emb", "sentence_embedding")
+"""What a network's output is called that holds one vector per text."""
 SLICE = 1024
 """Texts cut into tokens at once: the tokenizer's own results take some 100 bytes a token, ours take 4."""
 
@@ -43,11 +50,29 @@ class LocalEmbedder:
     """ONNX Runtime with the model in `folder`, loaded once, when the first text arrives.
 
     Each batch runs on one thread, and `threads` batches run side by side (default: one per core): for texts as short
-    as memories that is faster than sharing each batch among the cores, and a lone question loses nothing by it.
+    as memories that is faster than sharing each batch among the cores, and a lone question loses nothing by it. Another
+    model needs a `model.onnx`, and a `tokenizer.json` unless `load_tokenizer` reads something else; `pooling` is for a
+    network that answers with a vector for each token, `remedy` is what to do about files that cannot be read.
     """
 
-    def __init__(self, folder: Path = FOLDER, *, threads: int | None = None, batch_tokens: int = BATCH_TOKENS) -> None:
+    def __init__(
+        self,
+        folder: Path = FOLDER,
+        *,
+        name: str = NAME,
+        dimensions: int | None = DIMENSIONS,
+        load_tokenizer: Callable[[Path], Tokenize] | None = None,
+        pooling: str = "mean",
+        remedy: str = "install recollect again",
+        threads: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> None:
         self._folder = folder
+        self._name = name
+        self._dimensions = dimensions
+        self._load_tokenizer = load_tokenizer or _load_tokenizer
+        self._pooling = pooling
+        self._remedy = remedy
         self._threads = threads or cores()
         self._batch_tokens = batch_tokens
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="recollect-embed")
@@ -56,34 +81,43 @@ class LocalEmbedder:
         self._closed = False
 
     @classmethod
-    def named(cls, argument: str, settings: Settings) -> LocalEmbedder | None:  # noqa: ARG003 (every embedder's)
-        """The embedder of `local`."""
-        return None if argument else cls()
+    def named(cls, argument: str, settings: Settings) -> Embedder:
+        """The embedder of `local`, or of `local:FOLDER`, which is named by the folder."""
+        if not argument:
+            return cls()
+        folder = Path(argument).expanduser()
+        model = folder.resolve().name
+        pooling = conventions_of(model, settings.models.get(model)).pooling
+        embedder = cls(folder, name=model, dimensions=None, pooling=pooling, remedy="put a whole model there")
+        return with_roles(embedder, model, settings)
 
     in_process = True
 
     @property
     def name(self) -> str:
-        return NAME
+        return self._name
 
     @property
-    def dimensions(self) -> int:
-        return DIMENSIONS
+    def dimensions(self) -> int | None:
+        return self._dimensions
 
     async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:  # noqa: ARG002 (one model for all)
         if self._closed:
             raise EmbeddingError("The local embedder was closed: open a new client to embed more texts")
-        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         if not texts:
-            return vectors
+            return np.empty((0, self._dimensions or 0), np.float32)
         loop = asyncio.get_running_loop()
         model = await loop.run_in_executor(self._pool, self._load)
         tokens = await loop.run_in_executor(self._pool, model.tokens, texts)
+        found: dict[int, Vector] = {}
 
         async def fill(batch: list[int]) -> None:
-            vectors[batch] = await loop.run_in_executor(self._pool, model.vectors, [tokens[i] for i in batch])
+            vectors = await loop.run_in_executor(self._pool, model.vectors, [tokens[i] for i in batch])
+            found.update(zip(batch, vectors, strict=True))
 
         await side_by_side(fill, by_length([len(t) for t in tokens], self._batch_tokens), self._threads)
+        vectors = np.stack([found[i] for i in range(len(texts))])
+        self._dimensions = vectors.shape[1]
         return vectors
 
     async def close(self) -> None:
@@ -95,7 +129,7 @@ class LocalEmbedder:
     def _load(self) -> _Model:
         with self._loading:
             if self._model is None:
-                self._model = _Model(self._folder)
+                self._model = _Model(self._folder, self._load_tokenizer, self._pooling, self._remedy)
                 give_freed_memory_back()
             return self._model
 
@@ -103,31 +137,56 @@ class LocalEmbedder:
 class _Model:
     """The tokenizer and the network, both safe to use from several threads."""
 
-    def __init__(self, folder: Path) -> None:
-        for file in (folder / "tokenizer.json", folder / "model.onnx"):
-            if not file.is_file():
-                raise EmbeddingError(f"The local model's file {file} is missing: install recollect again")
+    def __init__(self, folder: Path, load_tokenizer: Callable[[Path], Tokenize], pooling: str, remedy: str) -> None:
         try:
-            self._tokenizer = load_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
-            self._session = load_session(folder / "model.onnx")
+            self._tokenize = load_tokenizer(folder)
+            self._session = load_session(existing(folder / "model.onnx"))
+        except FileNotFoundError as error:
+            raise EmbeddingError(f"The local model's file {error.filename} is missing: {remedy}") from error
         except Exception as error:
             reason = type(error).__name__
-            raise EmbeddingError(
-                f"The local model in {folder} cannot be loaded ({reason}): install recollect again"
-            ) from error
+            raise EmbeddingError(f"The local model in {folder} cannot be loaded ({reason}): {remedy}") from error
+        self._pooling = pooling
+        self._inputs = {node.name for node in self._session.get_inputs()}
+        outputs = [node.name for node in self._session.get_outputs()]
+        self._output = next((name for name in POOLED if name in outputs), outputs[0])
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         found: list[Tokens] = []
         for start in range(0, len(texts), SLICE):
             heads = [text[:MAX_CHARACTERS] for text in texts[start : start + SLICE]]
-            found.extend(np.array(each.ids, np.int32) for each in self._tokenizer.encode_batch_fast(heads))
+            found.extend(self._tokenize(heads))
         return found
 
     def vectors(self, batch: Sequence[Tokens]) -> Vectors:
         """One unit vector per text; the network ignores padding, so batch-mates do not matter."""
         ids, mask = padded(batch, PADDING)
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            (vectors,) = self._session.run(["emb"], {"input_ids": ids, "attention_mask": mask})
+            (output,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
         except Exception as error:
             raise EmbeddingError(f"The local model failed on a batch of {len(batch)} texts: {error}") from error
-        return np.asarray(vectors, np.float32)
+        return unit_vectors(np.asarray(output, np.float32), mask, self._pooling)
+
+
+def unit_vectors(output: npt.NDArray[np.float32], mask: npt.NDArray[np.int64], pooling: str) -> Vectors:
+    """One vector of length 1 per text, from a vector per text or, pooled, from one per token."""
+    if output.ndim == 3:
+        if pooling == "mean":
+            output = (output * mask[:, :, None]).sum(axis=1)
+        else:
+            output = output[np.arange(len(output)), 0 if pooling == "cls" else mask.sum(axis=1) - 1]
+    return np.asarray(output / np.linalg.norm(output, axis=1, keepdims=True), np.float32)
+
+
+def existing(file: Path) -> Path:
+    """The file itself, if it is there. Raises FileNotFoundError."""
+    if not file.is_file():
+        raise FileNotFoundError(ENOENT, "no such file", str(file))
+    return file
+
+
+def _load_tokenizer(folder: Path) -> Tokenize:
+    tokenizer = load_tokenizer(existing(folder / "tokenizer.json"), MAX_TOKENS)
+    tokenizer.no_padding()
+    return lambda texts: [np.array(each.ids, np.int32) for each in tokenizer.encode_batch_fast(list(texts))]

@@ -16,8 +16,9 @@ import numpy as np
 
 from recollect.batches import side_by_side
 from recollect.embedders.openai_answer import parse_answer, retry_after
+from recollect.embedders.roles import with_roles
 from recollect.errors import ConfigError, EmbeddingError, EmbeddingRefused
-from recollect.ports import Role
+from recollect.ports import Embedder, Role
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
@@ -95,10 +96,10 @@ class OpenAIEmbedder:
         return f"OpenAIEmbedder({self.name!r} at {self._where})"
 
     @classmethod
-    def named(cls, argument: str, settings: Settings) -> OpenAIEmbedder | None:
+    def named(cls, argument: str, settings: Settings) -> Embedder | None:
         """The embedder of `openai:MODEL`, at the endpoint of the settings."""
         given = asdict(settings.openai) | {"base_url": settings.openai.base_url or OPENAI}
-        return cls(argument, **given) if argument else None
+        return with_roles(cls(argument, **given), argument, settings) if argument else None
 
     in_process = False
 
