@@ -6,15 +6,16 @@ Importing this package is light; each reranker's own libraries come with the fir
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from collections.abc import Callable
 
 from recollect.errors import ConfigError
+from recollect.parts import Parts
 from recollect.ports import Reranker
 from recollect.settings import RerankSettings
 
 CHOICES = ("local", "http:URL")
-GROUP = "recollect.rerankers"
-"""The entry points under which other distributions offer theirs: a function of the settings that makes a Reranker."""
+RERANKERS: Parts[Callable[[RerankSettings], Reranker]] = Parts("recollect.rerankers", {})
+"""Those of other packages: each a function of the settings that makes a Reranker."""
 
 
 def make_reranker(spec: str, settings: RerankSettings = RerankSettings()) -> Reranker:  # noqa: B008 (frozen)
@@ -28,8 +29,7 @@ def make_reranker(spec: str, settings: RerankSettings = RerankSettings()) -> Rer
 
         url = spec if spec.startswith(("http://", "https://")) else spec.partition(":")[2]
         return HTTPReranker(url, model=settings.model, key=settings.key)
-    offered = {point.name: point for point in entry_points(group=GROUP)}
-    if spec not in offered:
-        raise ConfigError(f"there is no reranker {spec!r}; choose one of: {', '.join((*CHOICES, *sorted(offered)))}")
-    made: Reranker = offered[spec].load()(settings)
-    return made
+    factory = RERANKERS.load(spec)
+    if factory is None:
+        raise ConfigError(f"there is no reranker {spec!r}; choose one of: {', '.join((*CHOICES, *RERANKERS.names()))}")
+    return factory(settings)
