@@ -156,7 +156,7 @@ async def feed(recollect: AsyncRecollect, *, tell: bool) -> None:
     legs: tuple[Leg, ...] = ("vector", "graph")
     for leg in legs:
         feeder = Feeder(store, Abyss(f"abyss-{leg}"), leg)
-        await store.feed(feeder.index.name, leg)
+        await store.ledger.feed(feeder.index.name, leg)
         if tell:
             recollect._engine.feeders[feeder.index.name] = feeder
             await feeder.open()

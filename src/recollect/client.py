@@ -63,8 +63,8 @@ class AsyncRecollect:
         links = composition.external_links(self.settings, self._store)
         self._engine = Engine(self._store, embedder, vectors, links)
         self._own_embedder = embedder if embedder is not given else None
-        self.tokens = Tokens(self._store)
-        self.replies = Replies(self._store)
+        self.tokens = Tokens(self._store.ledger)
+        self.replies = Replies(self._store.ledger)
 
     async def __aenter__(self) -> Self:
         try:

@@ -64,6 +64,7 @@ class AsyncNamespace:
     def __init__(self, engine: Engine, reach: Reach) -> None:
         self._engine = engine
         self._store = engine.store
+        self._ledger = engine.store.ledger
         self._reach = reach
         self.space = reach.space
         self.namespace = reach.namespace
@@ -231,32 +232,32 @@ class AsyncSpace(AsyncNamespace):
         """
         check_choice("access", access, get_args(Access))
         grant = Grant(self.name, check_name("namespace", namespace), check_name("space", to), access)
-        known = check_offer(grant, await self._store.granted_by(self.name))
-        await self._store.grant(self.name, namespace, to, access)
+        known = check_offer(grant, await self._ledger.granted_by(self.name))
+        await self._ledger.grant(self.name, namespace, to, access)
         return known
 
     async def revoke(self, namespace: str, from_: str) -> bool:
         """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
-        return await self._store.revoke(self.name, check_name("namespace", namespace), check_name("space", from_))
+        return await self._ledger.revoke(self.name, check_name("namespace", namespace), check_name("space", from_))
 
     async def accept(self, space: str, namespace: str) -> bool:
         """See what another space offers to this one: from now on recalls look there. Whether there is such an offer."""
         offered = Grant(check_name("space", space), check_name("namespace", namespace), self.name)
-        check_acceptable(offered, await self._store.granted_to(self.name))
-        accepted = await self._store.accept(space, namespace, self.name)
+        check_acceptable(offered, await self._ledger.granted_to(self.name))
+        accepted = await self._ledger.accept(space, namespace, self.name)
         self._engine.sharing.look_again(self.name)
         return accepted
 
     async def refuse(self, space: str, namespace: str) -> bool:
         """End a grant or an offer to this space: the next recall no longer looks there. Whether there was one."""
-        return await self._store.revoke(check_name("space", space), check_name("namespace", namespace), self.name)
+        return await self._ledger.revoke(check_name("space", space), check_name("namespace", namespace), self.name)
 
     async def grants(self) -> builtins.list[Grant]:
         """What this space lets others see, and what others let it see; offers too, which are not `accepted`."""
         return [
-            *await self._store.granted_by(self.name),
-            *await self._store.granted_to(self.name),
-            *await self._store.offered_to(self.name),
+            *await self._ledger.granted_by(self.name),
+            *await self._ledger.granted_to(self.name),
+            *await self._ledger.offered_to(self.name),
         ]
 
     def shared(self, space: str, namespace: str) -> AsyncNamespace:

@@ -30,7 +30,9 @@ async def test_a_key_that_is_under_way_is_so_by_every_name(tmp_path: Path, link:
     await one.open()
     await other.open()
     try:
-        claims = [await store.claim("work", "k", "f", now=now, expires=now + timedelta(1)) for store in (one, other)]
+        claims = [
+            await store.ledger.claim("work", "k", "f", now=now, expires=now + timedelta(1)) for store in (one, other)
+        ]
     finally:
         await other.close()
         await one.close()

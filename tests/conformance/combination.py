@@ -66,7 +66,7 @@ async def combined(store: Store, vectors: ExternalVectors | None, links: Externa
     """The store with these indexes, which are let go of at the end; the store itself stays open."""
     indexes = {leg: index for leg, index in _by_leg(vectors, links).items() if index is not None}
     for leg, index in indexes.items():
-        await store.feed(index.name, leg)
+        await store.ledger.feed(index.name, leg)
         await index.open()
     try:
         yield cast("Store", Combination(store, vectors, links))

@@ -78,10 +78,10 @@ async def fill(store: Store) -> None:
     await store.mark_used("here", ["a", "b"], now=NOW)
     await store.supersede("here", "waits", "fails", now=NOW)
     await store.add("日本", [record(f"{n}", space="日本", tags=(f"t{n}", "t")) for n in range(5)])
-    await store.grant("here", "notes", "日本", "write")
-    await store.accept("here", "notes", "日本")
-    await store.grant("here", "notes", "not here yet", "read")
-    await store.count_usage("here", [Bucket(FIRST, ONE), Bucket(FIRST + HOUR, Usage(recalls=1))])
+    await store.ledger.grant("here", "notes", "日本", "write")
+    await store.ledger.accept("here", "notes", "日本")
+    await store.ledger.grant("here", "notes", "not here yet", "read")
+    await store.ledger.count_usage("here", [Bucket(FIRST, ONE), Bucket(FIRST + HOUR, Usage(recalls=1))])
 
 
 async def contents(store: Store) -> dict[str, Any]:
@@ -94,10 +94,10 @@ async def contents(store: Store) -> dict[str, Any]:
         links = sorted([edge async for edge in store.edges(space)], key=str)
         around = await store.beside(space, ids, 5)
         beside = (
-            await store.granted_by(space),
-            await store.granted_to(space),
-            await store.offered_to(space),
-            await store.usage(space, EVER),
+            await store.ledger.granted_by(space),
+            await store.ledger.granted_to(space),
+            await store.ledger.offered_to(space),
+            await store.ledger.usage(space, EVER),
         )
         shown[space] = (
             memories,
@@ -222,10 +222,10 @@ async def test_what_differs_is_named_and_left_alone(files: tuple[MakeStore, Make
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda store: store.grant("here", "notes", "日本", "read"), "grants"),
-        (lambda store: store.grant("here", "letters", "日本", "read"), "grants"),
-        (lambda store: store.accept("here", "notes", "not here yet"), "grants"),
-        (lambda store: store.count_usage("here", [Bucket(FIRST, Usage(failed=1))]), "usage"),
+        (lambda store: store.ledger.grant("here", "notes", "日本", "read"), "grants"),
+        (lambda store: store.ledger.grant("here", "letters", "日本", "read"), "grants"),
+        (lambda store: store.ledger.accept("here", "notes", "not here yet"), "grants"),
+        (lambda store: store.ledger.count_usage("here", [Bucket(FIRST, Usage(failed=1))]), "usage"),
     ],
     ids=["access", "another grant", "accepted", "count"],
 )
@@ -244,8 +244,8 @@ async def test_a_space_that_forgot_everything(files: tuple[MakeStore, MakeStore]
     source, target = files
     await in_store(source(), fill)
     await in_store(source(), lambda store: store.forget("日本", [f"{n}" for n in range(5)]))
-    await in_store(source(), lambda store: store.count_usage("日本", [Bucket(FIRST, ONE)]))
-    await in_store(source(), lambda store: store.grant("日本", "notes", "here", "read"))
+    await in_store(source(), lambda store: store.ledger.count_usage("日本", [Bucket(FIRST, ONE)]))
+    await in_store(source(), lambda store: store.ledger.grant("日本", "notes", "here", "read"))
     (_, there) = (await copy(source(), target())).spaces
     assert (there.verified, there.target.grants, there.target.recalls) == (True, 1, 0)
 
@@ -254,11 +254,13 @@ async def test_what_belongs_to_servers_stays(files: tuple[MakeStore, MakeStore])
     """Neither tokens nor kept replies are copied: who may call one server may not call another one for it."""
     source, target = files
     await in_store(source(), fill)
-    await in_store(source(), lambda store: store.add_token(Token("t", "", (), "admin", NOW), b"digest"))
-    await in_store(source(), lambda store: store.claim("here", "key", "one", now=NOW, expires=NOW + HOUR))
+    await in_store(source(), lambda store: store.ledger.add_token(Token("t", "", (), "admin", NOW), b"digest"))
+    await in_store(source(), lambda store: store.ledger.claim("here", "key", "one", now=NOW, expires=NOW + HOUR))
     assert (await copy(source(), target())).verified
-    assert await in_store(target(), lambda store: store.any_token()) is False
-    claimed = await in_store(target(), lambda store: store.claim("here", "key", "two", now=NOW, expires=NOW + HOUR))
+    assert await in_store(target(), lambda store: store.ledger.any_token()) is False
+    claimed = await in_store(
+        target(), lambda store: store.ledger.claim("here", "key", "two", now=NOW, expires=NOW + HOUR)
+    )
     assert claimed is None
 
 

@@ -148,7 +148,7 @@ async def test_who_was_given_up_changes_nothing(store_url: str) -> None:
         now = datetime.now(UTC)
         assert await r.replies.claim("work", "key", "request") is None
         later = now + UNDER_WAY + timedelta(minutes=1)
-        assert await s.replies._store.claim("work", "key", "again", now=later, expires=later + UNDER_WAY) is None
+        assert await s.replies._ledger.claim("work", "key", "again", now=later, expires=later + UNDER_WAY) is None
         await r.replies.reply("work", "key", 200, b"")
         await r.replies.release("work", "key")
         assert await s.replies.claim("work", "key", "again") == Reply("again")
@@ -187,7 +187,7 @@ async def test_how_long_a_key_is_kept(tmp_path: Path) -> None:
     """A request is given up after ten minutes, though its process lives; an answer is kept for a day."""
     store = SqliteStore(tmp_path / "memory.db")
     await store.open()
-    replies, moment = Replies(store), timedelta(minutes=1)
+    replies, moment = Replies(store.ledger), timedelta(minutes=1)
     try:
         for key, kept in (("lost", UNDER_WAY), ("answered", KEPT)):
             began = datetime.now(UTC)
@@ -195,7 +195,7 @@ async def test_how_long_a_key_is_kept(tmp_path: Path) -> None:
             if key == "answered":
                 await replies.reply("work", key, 200, b"")
             for now, is_there in ((began + kept - moment, True), (began + kept + moment, False)):
-                found = await store.claim("work", key, "again", now=now, expires=now)
+                found = await store.ledger.claim("work", key, "again", now=now, expires=now)
                 assert (found is not None) is is_there
     finally:
         await store.close()

@@ -27,7 +27,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 @pytest.fixture
 def tokens(store: SqliteStore) -> Tokens:
-    return Tokens(store)
+    return Tokens(store.ledger)
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -75,7 +75,7 @@ async def test_only_the_hash_of_a_secret_is_kept(store: SqliteStore, tmp_path: P
     assert sha256(issued.secret.encode()).digest() in kept
     random = issued.secret.rpartition("_")[2]
     assert random.encode() not in kept
-    assert random not in f"{issued!r} {issued} {await tokens.list()} {await store.token(issued.token.id)}"
+    assert random not in f"{issued!r} {issued} {await tokens.list()} {await store.ledger.token(issued.token.id)}"
 
 
 async def test_what_is_no_token_is_refused(tokens: Tokens) -> None:
@@ -103,7 +103,7 @@ async def test_an_expired_token_is_refused(store: SqliteStore, tokens: Tokens) -
     now = datetime.now(UTC)
     for id, expires in (("a" * 16, now), ("b" * 16, now + timedelta(hours=1))):
         secret = issued.secret.replace(issued.token.id, id)
-        await store.add_token(Token(id, "", (), "read", now, expires), sha256(secret.encode()).digest())
+        await store.ledger.add_token(Token(id, "", (), "read", now, expires), sha256(secret.encode()).digest())
     expired, valid = (issued.secret.replace(issued.token.id, id) for id in ("a" * 16, "b" * 16))
     assert await refusal(tokens, expired) == f"this token expired at {now.isoformat()}: ask for another"
     assert (await tokens.check(valid)).id == "b" * 16
@@ -143,7 +143,7 @@ async def test_a_store_that_had_a_token_asks_for_one(store: SqliteStore, tokens:
     issued = await tokens.create()
     await tokens.revoke(issued.token.id)
     assert await tokens.required()
-    assert await Tokens(store).required()
+    assert await Tokens(store.ledger).required()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from recollect.engine.quality import BATCH, HALF_LIFE
 from recollect.engine.scoring import HOUR, Scoring
 from recollect.engine.usage import HitCounter, hour_of, leg_usage
 from recollect.recipes import RECIPES
+from recollect.stores.sqlite.ledger import SqliteLedger
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.types import (
     Bucket,
@@ -110,7 +111,9 @@ async def test_usage_since(client: AsyncRecollect, work: AsyncSpace) -> None:
     """A time, or how long ago; buckets that begin before its hour are left out."""
     await settled(work, "the red umbrella a")
     now = datetime.now(UTC)
-    await client._store.count_usage("work", [Bucket(hour_of(now - timedelta(hours=n)), Usage(1)) for n in (1, 30)])
+    await client._store.ledger.count_usage(
+        "work", [Bucket(hour_of(now - timedelta(hours=n)), Usage(1)) for n in (1, 30)]
+    )
     assert (await work.usage()).total.recalls == 2
     assert (await work.usage("24h")).total.recalls == 1
     assert (await work.usage("2d")).total.recalls == 2
@@ -131,12 +134,11 @@ async def test_several_processes_count_together(url: str, work: AsyncSpace) -> N
     assert (await work.get("a")).hits == 2
 
 
-class Ledger(SqliteStore):
-    """A store that notes what it is told to count, and can refuse it."""
+class NotingLedger(SqliteLedger):
+    """Notes what it is told to count, and can refuse it."""
 
     def __init__(self) -> None:
         self.usage_told: list[tuple[str, list[Bucket]]] = []
-        self.hits_told: list[tuple[str, dict[str, int]]] = []
         self.told = asyncio.Event()
         self.down = False
 
@@ -147,6 +149,14 @@ class Ledger(SqliteStore):
         self.usage_told.append((space, list(buckets)))
         self.told.set()
 
+
+class NotingStore(SqliteStore):
+    ledger: NotingLedger
+
+    def __init__(self) -> None:
+        self.ledger = NotingLedger()
+        self.hits_told: list[tuple[str, dict[str, int]]] = []
+
     async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
         self.hits_told.append((space, dict(hits)))
 
@@ -154,15 +164,15 @@ class Ledger(SqliteStore):
 async def test_counts_are_written_once_for_many_recalls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flush has one call for each space, however many recalls there were; nothing new, nothing written."""
     monkeypatch.setattr(usage, "hour_of", lambda moment: datetime(2026, 5, 3, tzinfo=UTC))
-    store = Ledger()
+    store = NotingStore()
     counter = HitCounter(store)
     for _ in range(3):
         counter.count("work", BALANCED, recalled(hit("vector")))
     counter.count("home", BALANCED, recalled(degraded=True))
-    assert store.usage_told == []
+    assert store.ledger.usage_told == []
     await counter.close()
     await counter.flush()
-    told = [(space, [bucket.usage.recalls for bucket in buckets]) for space, buckets in store.usage_told]
+    told = [(space, [bucket.usage.recalls for bucket in buckets]) for space, buckets in store.ledger.usage_told]
     assert told == [("work", [3]), ("home", [1])]
     assert store.hits_told == [("work", {"vector": 3})]
 
@@ -170,19 +180,19 @@ async def test_counts_are_written_once_for_many_recalls(monkeypatch: pytest.Monk
 async def test_the_flush_comes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some time after the first recall, without anybody asking; and again after the next one."""
     monkeypatch.setattr(usage, "FLUSH_SECONDS", 0.0)
-    store = Ledger()
+    store = NotingStore()
     counter = HitCounter(store)
     for _ in range(2):
         counter.count("work", BALANCED, recalled())
-        await store.told.wait()
-        store.told.clear()
+        await store.ledger.told.wait()
+        store.ledger.told.clear()
     await counter.close()
-    assert [bucket.usage.recalls for _, buckets in store.usage_told for bucket in buckets] == [1, 1]
+    assert [bucket.usage.recalls for _, buckets in store.ledger.usage_told for bucket in buckets] == [1, 1]
 
 
 async def test_closing_does_not_cut_off_what_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a flush has begun to write is written, and what was counted meanwhile as well."""
-    store = Ledger()
+    store = NotingStore()
     counter = HitCounter(store)
     counter.count("work", BALANCED, recalled())
     flushing = asyncio.create_task(counter.flush())
@@ -190,20 +200,20 @@ async def test_closing_does_not_cut_off_what_is_being_written(monkeypatch: pytes
     counter.count("work", BALANCED, recalled())
     await counter.close()
     await flushing
-    assert sum(b.usage.recalls for _, told in store.usage_told for b in told) == 2
+    assert sum(b.usage.recalls for _, told in store.ledger.usage_told for b in told) == 2
 
 
 async def test_a_store_that_is_down_loses_counts_and_no_more() -> None:
     """The recall is long answered; counting goes on when the store is back."""
-    store = Ledger()
+    store = NotingStore()
     counter = HitCounter(store)
-    store.down = True
+    store.ledger.down = True
     counter.count("work", BALANCED, recalled())
     await counter.flush()
-    store.down = False
+    store.ledger.down = False
     counter.count("work", BALANCED, recalled())
     await counter.close()
-    assert [b.usage.recalls for _, told in store.usage_told for b in told] == [1]
+    assert [b.usage.recalls for _, told in store.ledger.usage_told for b in told] == [1]
 
 
 async def test_score_gives_every_memory_its_quality(work: AsyncSpace) -> None:
@@ -276,7 +286,7 @@ async def test_a_space_that_was_not_scored_for_a_day_is_scored_when_it_is_used(u
         assert len(await r.space("work").recall("umbrella", recipe="pgmemory")) == 1
     async with AsyncRecollect(url, embedder="hashing") as r:
         assert (await r.space("work").get("a")).quality is None
-        await r._store.note_scoring("work", datetime.now(UTC) - timedelta(days=1))
+        await r._store.ledger.note_scoring("work", datetime.now(UTC) - timedelta(days=1))
     async with AsyncRecollect(url, embedder="hashing") as r:
         await r.space("work").recall("umbrella")
     async with AsyncRecollect(url, embedder="hashing") as r:
@@ -295,7 +305,7 @@ async def test_what_never_proved_useful_is_left_out_by_itself(url: str) -> None:
         await work.used("useful")
         await r._store.mark_hits("work", {"returned": 1}, now=datetime.now(UTC))
         assert len((await work.list(min_quality=0.05)).memories) == 4
-        await r._store.note_scoring("work", datetime.now(UTC) - timedelta(days=1))
+        await r._store.ledger.note_scoring("work", datetime.now(UTC) - timedelta(days=1))
     async with AsyncRecollect(url, embedder="hashing") as r:
         await r.space("work").remember("something else", namespace="elsewhere")
     async with AsyncRecollect(url, embedder="hashing") as r:
@@ -309,7 +319,7 @@ async def test_scoring_that_was_cut_off_goes_on_where_it_ended(url: str, monkeyp
     async with AsyncRecollect(url, embedder="hashing") as r:
         work = r.space("work")
         await work.remember_many(Draft(f"umbrella {id}", id=id) for id in "abc")
-        await r._store.note_scoring("work", None)
+        await r._store.ledger.note_scoring("work", None)
         for scored in ("a", "ab", "abc", "abc"):
             closing: list[asyncio.Task[None]] = []
 
@@ -329,9 +339,9 @@ async def test_a_space_is_scored_by_one_at_a_time(url: str) -> None:
     """Whoever comes second finds it done."""
     async with AsyncRecollect(url, embedder="hashing") as one, AsyncRecollect(url, embedder="hashing") as other:
         await one.space("work").remember("the red umbrella", id="a")
-        await one._store.note_scoring("work", None)
+        await one._store.ledger.note_scoring("work", None)
         claims = [
-            await r._store.claim_scoring("work", before=datetime.now(UTC) - HOUR, now=datetime.now(UTC))
+            await r._store.ledger.claim_scoring("work", before=datetime.now(UTC) - HOUR, now=datetime.now(UTC))
             for r in (one, other)
         ]
     assert claims == ["", None]
@@ -341,7 +351,7 @@ async def test_every_space_is_scored_while_scores_are_kept(url: str, monkeypatch
     """`keep_scores`, which a server calls, begins at once with those that were not scored for an hour."""
     async with AsyncRecollect(url, embedder="hashing") as r:
         noted: asyncio.Queue[str] = asyncio.Queue()
-        note = r._store.note_scoring
+        note = r._store.ledger.note_scoring
 
         async def noting(space: str, scored_at: datetime | None, after: str | None = None) -> None:
             await note(space, scored_at, after)
@@ -351,7 +361,7 @@ async def test_every_space_is_scored_while_scores_are_kept(url: str, monkeypatch
             await r.space(name).remember("the red umbrella", id="a")
         for name in ("work", "home"):
             await note(name, datetime.now(UTC) - HOUR)
-        monkeypatch.setattr(r._store, "note_scoring", noting)
+        monkeypatch.setattr(r._store.ledger, "note_scoring", noting)
         await r.keep_scores()
         assert {await noted.get(), await noted.get()} == {"work", "home"}
         qualities = {name: (await r.space(name).get("a")).quality for name in ("work", "home", "new")}
@@ -369,7 +379,7 @@ async def test_a_store_that_cannot_be_scored_answers_all_the_same(
             raise next(errors)
 
         errors = iter([BackendUnavailable("down", backend="sqlite"), ZeroDivisionError()])
-        monkeypatch.setattr(r._store, "claim_scoring", refuse)
+        monkeypatch.setattr(r._store.ledger, "claim_scoring", refuse)
         for told in (0, 1):
             scoring = Scoring(r._store, r._engine.hits.flush)
             scoring.on_use("work")

@@ -81,7 +81,7 @@ async def fill(client: AsyncRecollect, space: str = "default") -> None:
     here = client.space(space)
     await here.import_lines(memory_lines())
     await here.settle()
-    await client._store.count_usage(space, list(week()))
+    await client._store.ledger.count_usage(space, list(week()))
 
 
 def week() -> Iterator[Bucket]:

@@ -15,7 +15,7 @@ import pytest
 from recollect.errors import BackendError
 from recollect.settings import PostgresSettings
 from recollect.stores.named_sql import load, newest, read
-from recollect.stores.postgres import grants, migrations, text_indexes
+from recollect.stores.postgres import migrations, text_indexes
 from recollect.stores.postgres.connections import Connections
 
 BASELINES = Path(__file__).parent / "postgres_schemas"
@@ -92,8 +92,10 @@ async def test_grants_that_were_in_use_stay_so(pg_database: str) -> None:
     await db.execute("ALTER TABLE grants ENABLE ROW LEVEL SECURITY; ALTER TABLE grants FORCE ROW LEVEL SECURITY")
     await migrations.bring(db, 1, read(MODULE, "schema.sql"), dict(migrations.shipped()))
     await db.execute("ALTER TABLE grants NO FORCE ROW LEVEL SECURITY")
-    await grants.grant(db, 1, "letters", "work", "read")
-    found = [(one.namespace, one.accepted) for one in await grants.granted_by(db, 1)]
+    ledger = load(MODULE, "ledger.sql")
+    await db.execute(ledger["grant"], {"space": 1, "namespace": "letters", "to": "work", "access": "read"})
+    rows = await (await db.execute(ledger["granted_by"], {"space": 1})).fetchall()
+    found = [(namespace, accepted) for _, namespace, _, _, accepted in rows]
     assert found == [("letters", False), ("notes", True)]
     await db.close()
 

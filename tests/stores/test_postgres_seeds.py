@@ -310,7 +310,7 @@ async def test_what_is_stored_before_and_after_is_found(pg_store: PostgresStore)
     """
     await pg_store.add(HERE, [record("a", "die Häuser am See"), record("c", "ein See")])
     await add_configuration(pg_store, "german")
-    await pg_store.feed("somewhere", "vector")
+    await pg_store.ledger.feed("somewhere", "vector")
     await pg_store.add(HERE, [record("b", "ein Haus")])
     await pg_store.update(HERE, "c", {"text": "Haus und Hof"}, now=NOW)
     assert await found(pg_store, german("Häusern")) == ["a", "b", "c"]
@@ -321,12 +321,12 @@ async def test_what_is_stored_before_and_after_is_found(pg_store: PostgresStore)
 async def test_filling_a_column_tells_external_indexes_nothing(pg_store: PostgresStore) -> None:
     """They hold no words, and need not be told of every memory anew."""
     await pg_store.add(HERE, [record("a", "die Häuser am See")])
-    await pg_store.feed("somewhere", "vector")
-    entries = await pg_store.waiting("somewhere", limit=10)
-    await pg_store.delivered("somewhere", entries)
+    await pg_store.ledger.feed("somewhere", "vector")
+    entries = await pg_store.ledger.waiting("somewhere", limit=10)
+    await pg_store.ledger.delivered("somewhere", entries)
     await add_configuration(pg_store, "german")
     assert await found(pg_store, german("Haus")) == ["a"]
-    assert list(await pg_store.waiting("somewhere", limit=10)) == []
+    assert list(await pg_store.ledger.waiting("somewhere", limit=10)) == []
 
 
 async def test_who_stops_waiting_for_an_index_finds_it_the_next_time(pg_store: PostgresStore) -> None:

@@ -10,7 +10,7 @@ import pytest
 from recollect.errors import SchemaOutdated
 from recollect.stores.named_sql import load, newest, read
 from recollect.stores.nearest import text_digest
-from recollect.stores.sqlite import grants, migrations, words
+from recollect.stores.sqlite import migrations, words
 from recollect.stores.sqlite.postings import LENGTH_BITS
 from tests.stores.test_sqlite_words import Index
 
@@ -64,8 +64,10 @@ def test_grants_that_were_in_use_stay_so() -> None:
     db.execute("INSERT INTO grants (space, namespace, grantee, access) VALUES (1, 'notes', 'work', 'read')")
     db.pragma("user_version", 2)
     migrations.migrate(db, PATH, "", dict(migrations.shipped()))
-    grants.grant(db, 1, "letters", "work", "read")
-    assert [(one.namespace, one.accepted) for one in grants.granted_by(db, 1)] == [("letters", False), ("notes", True)]
+    ledger = load("recollect.stores.sqlite.store", "ledger.sql")
+    db.execute(ledger["grant"], {"space": 1, "namespace": "letters", "to": "work", "access": "read"})
+    found = db.execute(ledger["granted_by"], {"space": 1})
+    assert [(namespace, accepted) for _, namespace, _, _, accepted in found] == [("letters", 0), ("notes", 1)]
 
 
 def test_vectors_of_an_older_file_get_their_digests() -> None:
@@ -146,7 +148,7 @@ def test_a_newer_file_is_refused() -> None:
         migrations.migrate(database(V3, STEPS), PATH, V1, {})
 
 
-@pytest.mark.parametrize("name", ["records.sql", "graph.sql", "words.sql", "vectors.sql"])
+@pytest.mark.parametrize("name", ["records.sql", "graph.sql", "words.sql", "vectors.sql", "ledger.sql"])
 def test_every_statement_is_described(name: str) -> None:
     """Each named statement has a name of its own and a line that says what it is for."""
     blocks = read("recollect.stores.sqlite.store", name).split("-- name: ")[1:]

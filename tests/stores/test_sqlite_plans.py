@@ -12,12 +12,10 @@ from recollect.stores.named_sql import load, read
 from recollect.stores.sqlite.filters import rows_query, where_clause
 from recollect.types import Filter
 
-RECORDS, GRAPH, USAGE, TOKENS, REPLIES = (
+RECORDS, GRAPH, LEDGER = (
     load("recollect.stores.sqlite.store", "records.sql"),
     load("recollect.stores.sqlite.store", "graph.sql"),
-    load("recollect.stores.sqlite.store", "usage.sql"),
-    load("recollect.stores.sqlite.store", "tokens.sql"),
-    load("recollect.stores.sqlite.store", "replies.sql"),
+    load("recollect.stores.sqlite.store", "ledger.sql"),
 )
 NOW = datetime(2024, 5, 3, tzinfo=UTC)
 FILTERS = {
@@ -41,8 +39,10 @@ def db() -> apsw.Connection:
 
 def plan(db: apsw.Connection, sql: str) -> list[str]:
     """What SQLite does, step by step."""
+    names = re.findall(r":(\w+)", sql)
     parameters = set(re.findall(r"\?\d", sql)) or re.findall(r"\?", sql)
-    return [detail for _, _, _, detail in db.execute(f"EXPLAIN QUERY PLAN {sql}", (None,) * len(parameters))]
+    values = dict.fromkeys(names) if names else (None,) * len(parameters)
+    return [detail for _, _, _, detail in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_links(db: apsw.Connection, statement: str, steps: list[str]) -> None:
 )
 def test_usage(db: apsw.Connection, statement: str, steps: list[str]) -> None:
     """Counting and scoring read no more than they change, and the hours come in their order without sorting."""
-    found = plan(db, USAGE[statement])
+    found = plan(db, {**RECORDS, **LEDGER}[statement])
     assert all(any(detail.startswith(step) for detail in found) for step in steps), found
     assert not [detail for detail in found if detail.startswith("SCAN") or "ORDER BY" in detail]
 
@@ -112,10 +112,10 @@ def test_usage(db: apsw.Connection, statement: str, steps: list[str]) -> None:
 @pytest.mark.parametrize(
     ("sql", "step"),
     [
-        (TOKENS["token"], "SEARCH tokens USING PRIMARY KEY (id=?)"),
-        (REPLIES["reply"], "SEARCH replies USING INDEX sqlite_autoindex_replies_1 (space=? AND key=?)"),
-        (REPLIES["prune"], "SEARCH replies USING COVERING INDEX replies_by_expiry (space=? AND expires_at<?)"),
-        (REPLIES["answer"], "SEARCH replies USING INDEX sqlite_autoindex_replies_1 (space=? AND key=?)"),
+        (LEDGER["token"], "SEARCH tokens USING PRIMARY KEY (id=?)"),
+        (LEDGER["reply"], "SEARCH replies USING INDEX sqlite_autoindex_replies_1 (space=? AND key=?)"),
+        (LEDGER["prune"], "SEARCH replies USING COVERING INDEX replies_by_expiry (space=? AND expires_at<?)"),
+        (LEDGER["answer"], "SEARCH replies USING INDEX sqlite_autoindex_replies_1 (space=? AND key=?)"),
     ],
     ids=["token", "reply", "prune", "answer"],
 )

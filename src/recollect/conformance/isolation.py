@@ -8,7 +8,7 @@ from typing import Any
 
 from recollect.conformance.samples import ALL, HERE, MODEL, NOW, found, memory, nearest, question, raises, record, unit
 from recollect.errors import NotFound
-from recollect.ports import Store
+from recollect.ports import Ledger, Store
 from recollect.types import Bucket, Edge, Usage
 
 THERE = "there"
@@ -61,22 +61,22 @@ CALLS: dict[str, tuple[Callable[[Store], Awaitable[Any]], Any]] = {
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),
     "walk": (lambda store: store.walk(THERE, ["a"], ALL, depth=3, limit=10), []),
     "edges": (_edges, []),
-    "enter": (lambda store: store.enter("index", THERE, IDS), None),
-    "usage": (lambda store: store.usage(THERE, NOW - YEAR), []),
-    "count_usage": (lambda store: store.count_usage(THERE, [Bucket(NOW, Usage(recalls=1))]), None),
+    "enter": (lambda store: store.ledger.enter("index", THERE, IDS), None),
+    "usage": (lambda store: store.ledger.usage(THERE, NOW - YEAR), []),
+    "count_usage": (lambda store: store.ledger.count_usage(THERE, [Bucket(NOW, Usage(recalls=1))]), None),
     "most_useful": (lambda store: store.most_useful(THERE, 0.1), 0),
-    "claim_scoring": (lambda store: store.claim_scoring(THERE, before=NOW - 3 * YEAR, now=NOW), None),
-    "note_scoring": (lambda store: store.note_scoring(THERE, NOW - 2 * YEAR, "stolen"), None),
+    "claim_scoring": (lambda store: store.ledger.claim_scoring(THERE, before=NOW - 3 * YEAR, now=NOW), None),
+    "note_scoring": (lambda store: store.ledger.note_scoring(THERE, NOW - 2 * YEAR, "stolen"), None),
     "set_qualities": (lambda store: store.set_qualities(THERE, dict.fromkeys(IDS, 0.25)), 0),
-    "granted_by": (lambda store: store.granted_by(THERE), []),
-    "granted_to": (lambda store: store.granted_to(THERE), []),
-    "offered_to": (lambda store: store.offered_to(THERE), []),
-    "accept": (lambda store: store.accept(THERE, "notes", "reader"), False),
-    "revoke": (lambda store: store.revoke(THERE, "notes", "reader"), False),
-    "grant": (lambda store: store.grant(THERE, "notes", "reader", "write"), None),
-    "reply": (lambda store: store.reply(THERE, "key", 500, b"stolen", expires=NOW + YEAR), None),
-    "disclaim": (lambda store: store.disclaim(THERE, "key"), None),
-    "claim": (lambda store: store.claim(THERE, "key", "theirs", now=NOW, expires=NOW + YEAR), None),
+    "granted_by": (lambda store: store.ledger.granted_by(THERE), []),
+    "granted_to": (lambda store: store.ledger.granted_to(THERE), []),
+    "offered_to": (lambda store: store.ledger.offered_to(THERE), []),
+    "accept": (lambda store: store.ledger.accept(THERE, "notes", "reader"), False),
+    "revoke": (lambda store: store.ledger.revoke(THERE, "notes", "reader"), False),
+    "grant": (lambda store: store.ledger.grant(THERE, "notes", "reader", "write"), None),
+    "reply": (lambda store: store.ledger.reply(THERE, "key", 500, b"stolen", expires=NOW + YEAR), None),
+    "disclaim": (lambda store: store.ledger.disclaim(THERE, "key"), None),
+    "claim": (lambda store: store.ledger.claim(THERE, "key", "theirs", now=NOW, expires=NOW + YEAR), None),
     "add": (lambda store: _added(store), (True, 0, [])),
 }
 """Every call of a store, made from another space with the ids of this one, and what it must come to. `add` comes last:
@@ -117,9 +117,9 @@ async def _furnish(store: Store) -> None:
     await store.add(HERE, [*batch, record("c")])
     await store.link(HERE, [Edge("a", "b", strength=0.5)])
     await store.mark_hits(HERE, {"a": 3}, now=NOW)
-    await store.count_usage(HERE, [Bucket(NOW, Usage(recalls=3))])
-    await store.grant(HERE, "notes", "reader", "read")
-    await store.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR)
+    await store.ledger.count_usage(HERE, [Bucket(NOW, Usage(recalls=3))])
+    await store.ledger.grant(HERE, "notes", "reader", "read")
+    await store.ledger.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR)
 
 
 async def _state(store: Store) -> Any:
@@ -134,17 +134,18 @@ async def _state(store: Store) -> Any:
         await store.beside(HERE, IDS, 2),
         list(await store.history(HERE, "a", limit=10)),
         await store.stats(HERE),
-        list(await store.usage(HERE, NOW - YEAR)),
+        list(await store.ledger.usage(HERE, NOW - YEAR)),
         await store.most_useful(HERE, 0.1),
-        await store.claim_scoring(HERE, before=NOW - YEAR, now=NOW),
-        list(await store.granted_by(HERE)),
-        await store.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR),
+        await store.ledger.claim_scoring(HERE, before=NOW - YEAR, now=NOW),
+        list(await store.ledger.granted_by(HERE)),
+        await store.ledger.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR),
     )
 
 
 async def spec_every_call_is_tried(store: Store) -> None:
     """A call that is new to the port is tried from another space as well, or named as one without a space."""
-    public = {name for name in dir(Store) if not name.startswith("_") and callable(getattr(Store, name))}
+    ports = (Store, Ledger)
+    public = {n for port in ports for n in dir(port) if not n.startswith("_") and callable(getattr(port, n))}
     assert public - WITHOUT_SPACE == CALLS.keys()
     assert store.name
 

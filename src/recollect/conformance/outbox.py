@@ -12,21 +12,21 @@ LONG = 60.0
 
 
 async def waiting(store: Store, index: str) -> list[str]:
-    return [entry.id for entry in await store.waiting(index, limit=100)]
+    return [entry.id for entry in await store.ledger.waiting(index, limit=100)]
 
 
 async def told(store: Store, index: str) -> list[str]:
     """The ids that wait, which are delivered then."""
-    entries = await store.waiting(index, limit=100)
-    await store.delivered(index, entries)
+    entries = await store.ledger.waiting(index, limit=100)
+    await store.ledger.delivered(index, entries)
     return [entry.id for entry in entries]
 
 
 async def _furnish(store: Store) -> None:
     await store.set_generation(MODEL)
     await store.add(HERE, [record(id, f"umbrella {id}", vector=unit(1)) for id in ("a", "b", "c")])
-    await store.feed(VECTORS, "vector")
-    await store.feed(LINKS, "graph")
+    await store.ledger.feed(VECTORS, "vector")
+    await store.ledger.feed(LINKS, "graph")
 
 
 async def spec_an_index_is_first_told_of_everything(store: Store) -> None:
@@ -34,7 +34,7 @@ async def spec_an_index_is_first_told_of_everything(store: Store) -> None:
     await _furnish(store)
     await store.add("there", [record("d", space="there")])
     assert await told(store, LINKS) == ["a", "b", "c", "d"]
-    await store.feed(LINKS, "graph")
+    await store.ledger.feed(LINKS, "graph")
     assert await waiting(store, LINKS) == []
 
 
@@ -42,7 +42,7 @@ async def spec_nothing_is_noted_for_nobody(store: Store) -> None:
     """Without an index there is nothing to tell."""
     await store.add(HERE, [record("a")])
     assert await waiting(store, VECTORS) == []
-    assert await store.lag(VECTORS) == (0, None)
+    assert await store.ledger.lag(VECTORS) == (0, None)
 
 
 async def spec_a_vector_index_is_told_of_vectors_and_of_what_filters_ask(store: Store) -> None:
@@ -86,10 +86,10 @@ async def spec_what_changes_while_it_is_delivered_waits_again(store: Store) -> N
     await _furnish(store)
     await told(store, VECTORS)
     await store.update(HERE, "a", {"kind": "semantic"}, now=NOW)
-    read = await store.waiting(VECTORS, limit=10)
+    read = await store.ledger.waiting(VECTORS, limit=10)
     await store.update(HERE, "a", {"kind": "identity"}, now=NOW)
     await store.update(HERE, "a", {"kind": "message"}, now=NOW)
-    await store.delivered(VECTORS, read)
+    await store.ledger.delivered(VECTORS, read)
     assert await told(store, VECTORS) == ["a"]
     assert await waiting(store, VECTORS) == []
 
@@ -116,32 +116,32 @@ async def spec_whatever_changes_again_before_it_is_told_is_one_entry(store: Stor
 async def spec_the_lag_says_how_many_wait_and_since_when(store: Store) -> None:
     """None when nothing waits."""
     await _furnish(store)
-    waiting, since = await store.lag(VECTORS)
+    waiting, since = await store.ledger.lag(VECTORS)
     assert waiting == 3
     assert since is not None
     await told(store, VECTORS)
-    assert await store.lag(VECTORS) == (0, None)
+    assert await store.ledger.lag(VECTORS) == (0, None)
 
 
 async def spec_an_index_can_be_told_again(store: Store) -> None:
     """Of some ids of a space, gone ones too, or of everything there is."""
     await _furnish(store)
     await told(store, VECTORS)
-    await store.enter(VECTORS, HERE, ["b", "gone"])
+    await store.ledger.enter(VECTORS, HERE, ["b", "gone"])
     assert sorted(await told(store, VECTORS)) == ["b", "gone"]
-    await store.enter(VECTORS)
+    await store.ledger.enter(VECTORS)
     assert await told(store, VECTORS) == ["a", "b", "c"]
 
 
 async def spec_one_at_a_time_feeds_an_index(store: Store) -> None:
     """A lease keeps others away until it ends or is given back; whoever has it can prolong it."""
     await _furnish(store)
-    assert await store.lease(VECTORS, "one", LONG)
-    assert not await store.lease(VECTORS, "other", LONG)
-    assert await store.lease(LINKS, "other", LONG)
-    assert await store.lease(VECTORS, "one", -LONG)
-    assert await store.lease(VECTORS, "other", LONG)
-    await store.release(VECTORS, "one")
-    assert not await store.lease(VECTORS, "one", LONG)
-    await store.release(VECTORS, "other")
-    assert await store.lease(VECTORS, "one", LONG)
+    assert await store.ledger.lease(VECTORS, "one", LONG)
+    assert not await store.ledger.lease(VECTORS, "other", LONG)
+    assert await store.ledger.lease(LINKS, "other", LONG)
+    assert await store.ledger.lease(VECTORS, "one", -LONG)
+    assert await store.ledger.lease(VECTORS, "other", LONG)
+    await store.ledger.release(VECTORS, "one")
+    assert not await store.ledger.lease(VECTORS, "one", LONG)
+    await store.ledger.release(VECTORS, "other")
+    assert await store.ledger.lease(VECTORS, "one", LONG)

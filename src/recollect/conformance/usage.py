@@ -21,34 +21,34 @@ async def spec_usage_is_added_up_by_the_hour(store: Store) -> None:
     """What is counted for an hour is added to what was; hours come oldest first, from a given one on."""
     await store.add(HERE, [record("a")])
     other = Usage(recalls=1, failed=1, legs={"vector": LegUsage(hits=1), "keyword": LegUsage(hits=7, skipped=1)})
-    await store.count_usage(HERE, [Bucket(FIRST + HOUR, other), Bucket(FIRST, ONE)])
-    await store.count_usage(HERE, [Bucket(FIRST, other)])
-    assert list(await store.usage(HERE, FIRST)) == [Bucket(FIRST, ONE + other), Bucket(FIRST + HOUR, other)]
-    assert list(await store.usage(HERE, FIRST + HOUR)) == [Bucket(FIRST + HOUR, other)]
-    assert list(await store.usage(HERE, FIRST + 2 * HOUR)) == []
+    await store.ledger.count_usage(HERE, [Bucket(FIRST + HOUR, other), Bucket(FIRST, ONE)])
+    await store.ledger.count_usage(HERE, [Bucket(FIRST, other)])
+    assert list(await store.ledger.usage(HERE, FIRST)) == [Bucket(FIRST, ONE + other), Bucket(FIRST + HOUR, other)]
+    assert list(await store.ledger.usage(HERE, FIRST + HOUR)) == [Bucket(FIRST + HOUR, other)]
+    assert list(await store.ledger.usage(HERE, FIRST + 2 * HOUR)) == []
 
 
 async def spec_an_hour_may_have_no_legs(store: Store) -> None:
     """A recall that no leg had to do with is counted, and counting nothing does no harm."""
     await store.add(HERE, [record("a")])
-    await store.count_usage(HERE, [Bucket(FIRST, Usage(recalls=1))])
-    await store.count_usage(HERE, [])
-    assert list(await store.usage(HERE, FIRST)) == [Bucket(FIRST, Usage(recalls=1))]
+    await store.ledger.count_usage(HERE, [Bucket(FIRST, Usage(recalls=1))])
+    await store.ledger.count_usage(HERE, [])
+    assert list(await store.ledger.usage(HERE, FIRST)) == [Bucket(FIRST, Usage(recalls=1))]
 
 
 async def spec_many_count_at_once(store: Store) -> None:
     """Counts of several at the same time are all there, whatever the order of their hours."""
     await store.add(HERE, [record("a")])
     hours = [Bucket(FIRST + n * HOUR, ONE) for n in range(3)]
-    await asyncio.gather(*(store.count_usage(HERE, hours if n % 2 else hours[::-1]) for n in range(10)))
-    assert [bucket.usage.recalls for bucket in await store.usage(HERE, FIRST)] == [20, 20, 20]
-    assert {bucket.usage.legs["vector"].hits for bucket in await store.usage(HERE, FIRST)} == {50}
+    await asyncio.gather(*(store.ledger.count_usage(HERE, hours if n % 2 else hours[::-1]) for n in range(10)))
+    assert [bucket.usage.recalls for bucket in await store.ledger.usage(HERE, FIRST)] == [20, 20, 20]
+    assert {bucket.usage.legs["vector"].hits for bucket in await store.ledger.usage(HERE, FIRST)} == {50}
 
 
 async def spec_a_space_without_memories_counts_nothing(store: Store) -> None:
     """A space begins with its first memory."""
-    await store.count_usage(HERE, [Bucket(FIRST, ONE)])
-    assert list(await store.usage(HERE, FIRST)) == []
+    await store.ledger.count_usage(HERE, [Bucket(FIRST, ONE)])
+    assert list(await store.ledger.usage(HERE, FIRST)) == []
     assert list(await store.spaces()) == []
 
 
@@ -84,17 +84,17 @@ async def spec_scoring_is_claimed_by_one(store: Store) -> None:
     due until the time has come again.
     """
     now = datetime.now(UTC)
-    assert await store.claim_scoring(HERE, before=now + HOUR, now=now) is None
+    assert await store.ledger.claim_scoring(HERE, before=now + HOUR, now=now) is None
     await store.add(HERE, [record("a")])
-    assert await store.claim_scoring(HERE, before=now - HOUR, now=now) is None
+    assert await store.ledger.claim_scoring(HERE, before=now - HOUR, now=now) is None
     later = now + 2 * HOUR
-    claims = await asyncio.gather(*(store.claim_scoring(HERE, before=now + HOUR, now=later) for _ in range(5)))
+    claims = await asyncio.gather(*(store.ledger.claim_scoring(HERE, before=now + HOUR, now=later) for _ in range(5)))
     assert [claim for claim in claims if claim is not None] == [""]
-    await store.note_scoring(HERE, None, "a")
-    assert await store.claim_scoring(HERE, before=now, now=later) == "a"
-    await store.note_scoring(HERE, later)
-    assert await store.claim_scoring(HERE, before=later - HOUR, now=later + HOUR) is None
-    assert await store.claim_scoring(HERE, before=later, now=later + HOUR) == ""
+    await store.ledger.note_scoring(HERE, None, "a")
+    assert await store.ledger.claim_scoring(HERE, before=now, now=later) == "a"
+    await store.ledger.note_scoring(HERE, later)
+    assert await store.ledger.claim_scoring(HERE, before=later - HOUR, now=later + HOUR) is None
+    assert await store.ledger.claim_scoring(HERE, before=later, now=later + HOUR) == ""
 
 
 async def spec_set_qualities_changes_nothing_else(store: Store) -> None:
@@ -127,7 +127,7 @@ async def spec_a_vector_index_is_told_of_a_new_quality(store: Store) -> None:
     """For it filters by quality, too; what did not change is not told again."""
     await store.set_generation(MODEL)
     await store.add(HERE, [record(id, vector=unit(1), quality=0.5) for id in ("a", "b")])
-    await store.feed("index", "vector")
-    await store.delivered("index", await store.waiting("index", limit=10))
+    await store.ledger.feed("index", "vector")
+    await store.ledger.delivered("index", await store.ledger.waiting("index", limit=10))
     await store.set_qualities(HERE, {"a": 0.5, "b": 0.75})
-    assert [entry.id for entry in await store.waiting("index", limit=10)] == ["b"]
+    assert [entry.id for entry in await store.ledger.waiting("index", limit=10)] == ["b"]

@@ -218,8 +218,8 @@ class _Beside(NamedTuple):
 
 async def _beside(store: Store, space: str) -> _Beside:
     """A space without memories counts nothing: what it counted while it had some is not asked for."""
-    hours = await store.usage(space, EVER) if (await store.stats(space)).memories else ()
-    return _Beside(tuple(await store.granted_by(space)), tuple(hours))
+    hours = await store.ledger.usage(space, EVER) if (await store.stats(space)).memories else ()
+    return _Beside(tuple(await store.ledger.granted_by(space)), tuple(hours))
 
 
 async def _fill_beside(source: Store, target: Store, space: str) -> None:
@@ -230,11 +230,11 @@ async def _fill_beside(source: Store, target: Store, space: str) -> None:
     granted = {(grant.namespace, grant.to) for grant in there.grants}
     for grant in here.grants:
         if (grant.namespace, grant.to) not in granted:
-            await target.grant(space, grant.namespace, grant.to, grant.access)
+            await target.ledger.grant(space, grant.namespace, grant.to, grant.access)
             if grant.accepted:
-                await target.accept(space, grant.namespace, grant.to)
+                await target.ledger.accept(space, grant.namespace, grant.to)
     counted = {hour.start for hour in there.usage}
-    await target.count_usage(space, [hour for hour in here.usage if hour.start not in counted])
+    await target.ledger.count_usage(space, [hour for hour in here.usage if hour.start not in counted])
 
 
 async def _compare(source: Store, target: Store, space: str, new: int, meter: _Meter) -> CopiedSpace:

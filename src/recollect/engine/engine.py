@@ -48,7 +48,7 @@ class Engine:
             if index is not None
         }
         rows = self.guards.of_rows(store)
-        self.sharing = Sharing(store, rows)
+        self.sharing = Sharing(store.ledger, rows)
         engines = Engines(self.guards, embedder, store, vectors or store, links or store)
         self.asking = Asking(engines, self.embedding, self._questions, self.sharing, rows, self.hits)
 

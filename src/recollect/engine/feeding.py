@@ -92,7 +92,7 @@ class Feeder:
         """Have changes noted for the index, and begin to tell it. Raises BackendError for one that is there and cannot
         be used as it is.
         """
-        await self._store.feed(self.index.name, self.leg)
+        await self._store.ledger.feed(self.index.name, self.leg)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 await self._prepare()  # first: an index that knows no generation would say that it found nothing
@@ -117,7 +117,7 @@ class Feeder:
         self._wanted.set()
 
     async def lag(self) -> Lag:
-        return await self._store.lag(self.index.name)
+        return await self._store.ledger.lag(self.index.name)
 
     async def drain(self) -> int:
         """Tell the index all that waits now; how much that was. Nothing where another process is doing it."""
@@ -165,14 +165,14 @@ class Feeder:
         return Difference(space, tuple(sorted(missing)), tuple(sorted(extra)))
 
     async def _all_waiting(self) -> Sequence[Entry]:
-        return await self._store.waiting(self.index.name, limit=(await self.lag()).waiting)
+        return await self._store.ledger.waiting(self.index.name, limit=(await self.lag()).waiting)
 
     async def _tell_waiting(self) -> int:
         await self._prepare()
         told = 0
-        if not await self._store.waiting(self.index.name, limit=1) or not await self._leased():
+        if not await self._store.ledger.waiting(self.index.name, limit=1) or not await self._leased():
             return told
-        while entries := await self._store.waiting(self.index.name, limit=BATCH):
+        while entries := await self._store.ledger.waiting(self.index.name, limit=BATCH):
             await self._tell(entries)
             told += len(entries)
             if len(entries) < BATCH:  # what writers add meanwhile is left for the next time
@@ -221,7 +221,7 @@ class Feeder:
             return
         await asyncio.sleep(DOUBT_SECONDS)
         for space in [*self._doubtful]:
-            await self._store.enter(self.index.name, space, sorted(self._doubtful[space]))
+            await self._store.ledger.enter(self.index.name, space, sorted(self._doubtful[space]))
             del self._doubtful[space]  # not before: the store may be away now
         await self.drain()
 
@@ -241,10 +241,10 @@ class Feeder:
                 self._doubtful.setdefault(space, set()).update(ids)
                 raise
         if await self._leased():
-            await self._store.delivered(self.index.name, entries)
+            await self._store.ledger.delivered(self.index.name, entries)
             return
         for space, ids in spaces.items():
-            await self._store.enter(self.index.name, space, ids)
+            await self._store.ledger.enter(self.index.name, space, ids)
         raise BackendUnavailable(f"Another process feeds {self.index.name} now.", backend=self.index.name)
 
     async def _changes(self, space: str, ids: Sequence[str]) -> list[Change]:
@@ -285,7 +285,7 @@ class Feeder:
         """
         now = time.time()
         if not LEASE / 2 < self._held_until - now <= LEASE:
-            held = await self._store.lease(self.index.name, self._holder, LEASE)
+            held = await self._store.ledger.lease(self.index.name, self._holder, LEASE)
             self._held_until = now + LEASE if held else 0.0
         return self._held_until > now
 
@@ -294,7 +294,7 @@ class Feeder:
         if self._held_until:
             self._held_until = 0.0
             with suppress(RecollectError):
-                await self._store.release(self.index.name, self._holder)
+                await self._store.ledger.release(self.index.name, self._holder)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:

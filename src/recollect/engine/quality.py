@@ -118,7 +118,7 @@ async def score(store: Store, space: str, now: datetime, on_progress: Callable[[
     async for batch in batches(store, space, now):
         done, changed = done + batch.memories, changed + batch.changed
         on_progress(done)
-    await store.note_scoring(space, now)
+    await store.ledger.note_scoring(space, now)
     return Rated(done, changed)
 
 

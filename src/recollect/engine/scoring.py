@@ -81,16 +81,20 @@ class Scoring:
 
     async def _score_if_due(self, space: str, every: timedelta) -> None:
         now = datetime.now(UTC)
-        after = None if self._closing.is_set() else await self._store.claim_scoring(space, before=now - every, now=now)
+        after = (
+            None
+            if self._closing.is_set()
+            else await self._store.ledger.claim_scoring(space, before=now - every, now=now)
+        )
         if after is None:
             return
         await self._flush()
         started = time.monotonic()
         async for batch in batches(self._store, space, now, after or None):
             if batch.cursor is None:
-                await self._store.note_scoring(space, now)
+                await self._store.ledger.note_scoring(space, now)
             elif self._closing.is_set():
-                await self._store.note_scoring(space, None, batch.cursor)
+                await self._store.ledger.note_scoring(space, None, batch.cursor)
                 return
             else:  # half of the time at most, so that recalls hardly notice
                 await asyncio.sleep(time.monotonic() - started)

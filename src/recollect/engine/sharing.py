@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from recollect.engine.guards import Guard
 from recollect.errors import InvalidRequest, NotAllowed
-from recollect.ports import Grants
+from recollect.ports import Ledger
 from recollect.types import Access, Grant
 
 OWNERS = 16
@@ -41,8 +41,8 @@ class Sharing:
     back is out of reach from the next call on.
     """
 
-    def __init__(self, grants: Grants, guard: Guard) -> None:
-        self._grants = grants
+    def __init__(self, ledger: Ledger, guard: Guard) -> None:
+        self._ledger = ledger
         self._guard = guard
         self._alone: dict[str, float] = {}
 
@@ -89,7 +89,7 @@ class Sharing:
         return by_owner([(grant.space, grant.namespace) for grant in granted])
 
     async def _granted(self, space: str) -> Sequence[Grant]:
-        return await self._guard.call(lambda: self._grants.granted_to(space))
+        return await self._guard.call(lambda: self._ledger.granted_to(space))
 
 
 def check_offer(grant: Grant, known: Sequence[Grant]) -> Grant:

@@ -15,7 +15,7 @@ from typing import Final
 
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.limits import check_choice, check_name, check_names, check_time
-from recollect.ports import Keyring
+from recollect.ports import Ledger
 from recollect.types import SCOPES, Issued, Scope, Token
 
 SPACES: Final = 64
@@ -36,8 +36,8 @@ class Tokens:
     process, is refused from the next call on.
     """
 
-    def __init__(self, keyring: Keyring) -> None:
-        self._keyring = keyring
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._required = False
 
     async def create(
@@ -62,7 +62,7 @@ class Tokens:
             check_expires(expires, now),
         )
         secret = f"rc_{token.id}_{secrets.token_hex(SECRET_BYTES)}"
-        await self._keyring.add_token(token, _digest(secret))
+        await self._ledger.add_token(token, _digest(secret))
         return Issued(token, secret)
 
     async def check(self, secret: str) -> Token:
@@ -70,7 +70,7 @@ class Tokens:
         those alone who have the right secret.
         """
         form = SECRET.fullmatch(secret)
-        found = await self._keyring.token(form[1]) if form else None
+        found = await self._ledger.token(form[1]) if form else None
         token, digest = found or (None, NO_DIGEST)
         right = form is not None and hmac.compare_digest(_digest(secret), digest)
         if token is None or not right:
@@ -81,35 +81,35 @@ class Tokens:
         """Begin a session by a token that was checked; what a browser shows from now on in place of its secret."""
         session, now = secrets.token_urlsafe(SESSION_BYTES), datetime.now(UTC)
         expires = min(token.expires_at or now + SESSION_LENGTH, now + SESSION_LENGTH)
-        await self._keyring.add_session(_digest(session), token.id, now=now, expires=expires)
+        await self._ledger.add_session(_digest(session), token.id, now=now, expires=expires)
         return session
 
     async def signed_in(self, session: str) -> Token:
         """The token that a session was begun with. Raises NotAllowed where the session or its token is over."""
-        token, expires = await self._keyring.session(_digest(session)) or (None, None)
+        token, expires = await self._ledger.session(_digest(session)) or (None, None)
         if token is None or expires is None or expires <= datetime.now(UTC):
             raise NotAllowed("you are signed out: sign in again", known=False)
         return _in_force(token)
 
     async def sign_out(self, session: str) -> None:
         """End a session: what the browser holds opens nothing any more."""
-        await self._keyring.end_session(_digest(session))
+        await self._ledger.end_session(_digest(session))
 
     async def list(self, space: str | None = None) -> builtins.list[Token]:
         """All tokens, or those pinned to a space, oldest first; expired and revoked ones too."""
-        return [token for token in await self._keyring.tokens() if space is None or space in token.spaces]
+        return [token for token in await self._ledger.tokens() if space is None or space in token.spaces]
 
     async def revoke(self, id: str) -> bool:
         """End a token, at once and for good; whether there was one that had not been revoked. What is no id is not told
         in an error, for it may be a secret.
         """
-        return bool(ID.fullmatch(id)) and await self._keyring.revoke_token(id, datetime.now(UTC))
+        return bool(ID.fullmatch(id)) and await self._ledger.revoke_token(id, datetime.now(UTC))
 
     async def required(self) -> bool:
         """Whether a token was ever made, for then a server asks for one, also when all of them were revoked. Remembered
         once it is so, for it stays so.
         """
-        self._required = self._required or await self._keyring.any_token()
+        self._required = self._required or await self._ledger.any_token()
         return self._required
 
 

@@ -56,7 +56,7 @@ class HitCounter:
             usage, self._usage = self._usage, defaultdict(dict)
             for space, hours in usage.items():
                 try:
-                    await self._store.count_usage(space, [Bucket(*one) for one in hours.items()])
+                    await self._store.ledger.count_usage(space, [Bucket(*one) for one in hours.items()])
                     if hits[space]:
                         await self._store.mark_hits(space, hits[space], now=datetime.now(UTC))
                 except RecollectError:
@@ -96,7 +96,7 @@ def lane_usage(report: LaneReport) -> LegUsage:
 async def usage_since(store: Store, space: str, since: datetime | None) -> SpaceUsage:
     """How a space was used since then, or ever."""
     start = None if since is None else hour_of(since)
-    buckets = tuple(await store.usage(space, start or EVER))
+    buckets = tuple(await store.ledger.usage(space, start or EVER))
     return SpaceUsage(space, start, reduce(add, (bucket.usage for bucket in buckets), NOTHING), buckets)
 
 

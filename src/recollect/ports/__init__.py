@@ -1,8 +1,8 @@
 """What the engine needs from the outside, as Protocols split by capability.
 
-A store is all of `Records`, `WordIndex`, `VectorIndex` and `GraphIndex`; an external index replaces one of the
-last two. Every method is async, takes the space first, and never reaches another space. Implementations translate
-their driver's errors into the tree of `recollect.errors`, in one place each.
+A store is all of `Records`, `WordIndex`, `VectorIndex` and `GraphIndex`, and has a `Ledger`; an external index replaces
+one of the last two indexes. Every method is async, takes the space first, and never reaches another space.
+Implementations translate their driver's errors into the tree of `recollect.errors`, in one place each.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from recollect.ports.indexes import (
     Words,
     WordSearch,
 )
-from recollect.ports.ledger import SESSIONS, Accounts, Entry, Grants, Keyring, Lag, Outbox, Replies
+from recollect.ports.ledger import SESSIONS, Entry, Lag, Ledger
 from recollect.ports.store import Beside, Freezable, Mark, Records, Sample, Store
 
 __all__ = [
     "SESSIONS",
-    "Accounts",
     "Beside",
     "Change",
     "Embedder",
@@ -40,17 +39,14 @@ __all__ = [
     "ExternalLinks",
     "ExternalVectors",
     "Freezable",
-    "Grants",
     "GraphIndex",
-    "Keyring",
     "KeywordScore",
     "Lag",
+    "Ledger",
     "Mark",
     "Match",
-    "Outbox",
     "Reached",
     "Records",
-    "Replies",
     "Reranker",
     "Role",
     "Sample",

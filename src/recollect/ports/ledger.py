@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from recollect.types import Access, Bucket, Grant, Leg, Reply, Token
+
+SESSIONS = 100
+"""How many sign-ins by one token are in force at once; the oldest ends when there is one more."""
 
 
 class Entry(NamedTuple):
@@ -26,89 +29,11 @@ class Lag(NamedTuple):
     since: datetime | None
 
 
-class Outbox(Protocol):
-    """What external indexes have still to be told: noted in the transaction of each change itself."""
+class Ledger(Protocol):
+    """What a store keeps beside the memories: tokens, grants, usage, replies and an outbox."""
 
-    async def feed(self, index: str, leg: Leg) -> None:
-        """Note every change for this index from now on, by whichever process; the first time everything there is."""
-
-    async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
-        """Let an index look at these ids again, or, where no space is named, at everything there is."""
-
-    async def waiting(self, index: str, *, limit: int) -> Sequence[Entry]:
-        """Those that have waited longest, of all spaces, in their order."""
-
-    async def delivered(self, index: str, entries: Sequence[Entry]) -> None:
-        """Take entries out; one whose memory has changed since it was read stays, under another number."""
-
-    async def lag(self, index: str) -> Lag: ...
-
-    async def lease(self, index: str, holder: str, seconds: float) -> bool:
-        """Whether this holder alone may feed the index for so long. Asking again in time prolongs it."""
-
-    async def release(self, index: str, holder: str) -> None:
-        """Let others feed the index."""
-
-
-class Accounts(Protocol):
-    """How a space is used, and what its memories are worth by that."""
-
-    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
-        """Add to what was counted for these hours, by whichever process. A space without memories counts nothing."""
-
-    async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
-        """What was counted for the hours that begin then or later, oldest first."""
-
-    async def most_useful(self, space: str, per_hit: float) -> float:
-        """How often the memory proved useful that did so most: its uses, and `per_hit` for each of its hits."""
-
-    async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
-        """Whether the qualities of the space were last brought up to date before then: if so, nobody else is told so
-        from `now` on, and the answer is the id after which to begin, "" for the first. None: it is not due. A space
-        counts as up to date when it begins.
-        """
-
-    async def note_scoring(self, space: str, scored_at: datetime | None, after: str | None = None) -> None:
-        """Note that the qualities were brought up to date then; without a time, that they are due, from an id on."""
-
-    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
-        """Set the quality of these ids and nothing else of them; how many had another one before."""
-
-
-class Grants(Protocol):
-    """What spaces let each other see. Nothing here changes what another call reaches: whoever asks for a memory of
-    another space asks in that space, and looks here first.
-    """
-
-    async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
-        """Offer another space to see a namespace of this one, or also to change it. Where it is offered or accepted
-        already, only the access changes.
-        """
-
-    async def revoke(self, space: str, namespace: str, to: str) -> bool:
-        """Take a grant of this space back, accepted or not; whether there was one."""
-
-    async def accept(self, space: str, namespace: str, to: str) -> bool:
-        """Accept what this space offers, for the space it is offered to; whether there is such an offer or grant."""
-
-    async def granted_by(self, space: str) -> Sequence[Grant]:
-        """What this space lets others see, or offers them, by namespace and name."""
-
-    async def granted_to(self, space: str) -> Sequence[Grant]:
-        """What others let this space see and it has accepted, by space and namespace."""
-
-    async def offered_to(self, space: str) -> Sequence[Grant]:
-        """What others offer this space and it has not accepted, by space and namespace."""
-
-
-SESSIONS = 100
-"""How many sign-ins by one token are in force at once; the oldest ends when there is one more."""
-
-
-class Keyring(Protocol):
-    """The tokens that servers are called with. They belong to whoever runs the store, not to a space: a token is looked
-    up before it is known which spaces it is for. None is ever deleted, so that a revoked one stays known.
-    """
+    # Tokens and sessions: the tokens that servers are called with. They belong to whoever runs the store, not to a
+    # space: a token is looked up before its spaces are known. None is ever deleted: a revoked one stays known.
 
     async def add_token(self, token: Token, digest: bytes) -> None:
         """Keep a new token, durable on return; of its secret the digest alone."""
@@ -136,11 +61,48 @@ class Keyring(Protocol):
     async def end_session(self, digest: bytes) -> bool:
         """End a session; whether there was one."""
 
+    # Grants: what spaces let each other see. Nothing here changes what another call reaches. Whoever asks for a memory
+    # of another space asks in that space, and looks here first.
 
-class Replies(Protocol):
-    """What requests with an idempotency key were answered with, so that one that is sent again is not run again. A
-    space begins with its first claim, if it has not begun yet.
-    """
+    async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
+        """Offer another space to see a namespace of this one, or also to change it. Where it is offered or accepted
+        already, only the access changes.
+        """
+
+    async def revoke(self, space: str, namespace: str, to: str) -> bool:
+        """Take a grant of this space back, accepted or not; whether there was one."""
+
+    async def accept(self, space: str, namespace: str, to: str) -> bool:
+        """Accept what this space offers, for the space it is offered to; whether there is such an offer or grant."""
+
+    async def granted_by(self, space: str) -> Sequence[Grant]:
+        """What this space lets others see, or offers them, by namespace and name."""
+
+    async def granted_to(self, space: str) -> Sequence[Grant]:
+        """What others let this space see and it has accepted, by space and namespace."""
+
+    async def offered_to(self, space: str) -> Sequence[Grant]:
+        """What others offer this space and it has not accepted, by space and namespace."""
+
+    # Usage: how often a space is asked, by the hour, and when its memories were last scored.
+
+    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
+        """Add to what was counted for these hours, by whichever process. A space without memories counts nothing."""
+
+    async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
+        """What was counted for the hours that begin then or later, oldest first."""
+
+    async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
+        """Whether the qualities of the space were last brought up to date before then: if so, nobody else is told so
+        from `now` on, and the answer is the id after which to begin, "" for the first. None: it is not due. A space
+        counts as up to date when it begins.
+        """
+
+    async def note_scoring(self, space: str, scored_at: datetime | None, after: str | None = None) -> None:
+        """Note that the qualities were brought up to date then; without a time, that they are due, from an id on."""
+
+    # Replies: what requests with an idempotency key were answered with, so that none is run twice. A space begins with
+    # its first claim, if it has not begun yet.
 
     async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
         """Take a key for a request, until it expires. None: the key is this request's, of however many that claim it at
@@ -153,3 +115,25 @@ class Replies(Protocol):
 
     async def disclaim(self, space: str, key: str) -> None:
         """Let go of a key whose request came to nothing; an answer stays."""
+
+    # Outbox: what external indexes have still to be told. Each change is noted in its own transaction.
+
+    async def feed(self, index: str, leg: Leg) -> None:
+        """Note every change for this index from now on, by whichever process; the first time everything there is."""
+
+    async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
+        """Let an index look at these ids again, or, where no space is named, at everything there is."""
+
+    async def waiting(self, index: str, *, limit: int) -> Sequence[Entry]:
+        """Those that have waited longest, of all spaces, in their order."""
+
+    async def delivered(self, index: str, entries: Sequence[Entry]) -> None:
+        """Take entries out; one whose memory has changed since it was read stays, under another number."""
+
+    async def lag(self, index: str) -> Lag: ...
+
+    async def lease(self, index: str, holder: str, seconds: float) -> bool:
+        """Whether this holder alone may feed the index for so long. Asking again in time prolongs it."""
+
+    async def release(self, index: str, holder: str) -> None:
+        """Let others feed the index."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from recollect.ports.engines import Engine
 from recollect.ports.indexes import GraphIndex, VectorIndex, WordIndex
-from recollect.ports.ledger import Accounts, Grants, Keyring, Outbox, Replies
+from recollect.ports.ledger import Ledger
 from recollect.types import Background, Filter, Generation, Memory, Migration, Page, Record, Remembered, SpaceStats
 
 if TYPE_CHECKING:
@@ -117,6 +117,12 @@ class Records(Protocol):
     async def mark_used(self, space: str, ids: Sequence[str], *, now: datetime) -> int:
         """Count that these ids, each of them once, were of use at `now`; how many there are."""
 
+    async def most_useful(self, space: str, per_hit: float) -> float:
+        """How often the memory proved useful that did so most: its uses, and `per_hit` for each of its hits."""
+
+    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
+        """Set the quality of these ids and nothing else of them; how many had another one before."""
+
     async def spaces(self) -> Sequence[str]: ...
 
     async def stats(self, space: str) -> SpaceStats: ...
@@ -127,8 +133,12 @@ class Records(Protocol):
         """Record the model of this store's vectors. Raises EmbeddingMismatch when there is another already."""
 
 
-class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Outbox, Accounts, Grants, Keyring, Replies, Protocol):
+class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Protocol):
     """A source of truth that can also search."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is kept beside the memories, in the same place."""
 
     @property
     def location(self) -> str:

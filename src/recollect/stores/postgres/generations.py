@@ -7,7 +7,7 @@ from typing import Final
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.stores.named_sql import load
-from recollect.stores.postgres import migrations, outbox
+from recollect.stores.postgres import migrations
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.rows import rows_of
 from recollect.types import Generation
@@ -86,5 +86,12 @@ async def _begin(db: Database, wanted: Generation, storage: str) -> None:
     begun = GenerationRow(number, wanted, storage)
     sql = Q["create_table"].format(table=begun.table, storage=storage, dimensions=wanted.dimensions)
     await db.execute(sql)
-    await outbox.watch_vectors(db, begun.table)
+    await _watch(db, begun.table)
     await migrations.secure(db, begun.table)
+
+
+async def _watch(db: Database, table: str) -> None:
+    """Note the changes of a new table of vectors in the outbox, if there is an index to be told."""
+    await db.execute(Q["watch_vectors"].format(table=table))
+    if not await rows_of(db, Q["is_fed"]):
+        await db.execute(Q["rest"].format(table=table))

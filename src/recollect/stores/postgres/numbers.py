@@ -18,14 +18,14 @@ class Numbers:
     """What this process knows of the numbers in a database."""
 
     def __init__(self, connections: Callable[[], Connections]) -> None:
-        self._connections = connections
+        self.connections = connections
         self._spaces: dict[str, int] = {}
         self._in_order = asyncio.Lock()
 
     async def of(self, space: str) -> int:
         """The number that stands for a space. It never changes, and is remembered once there is one."""
         if space not in self._spaces:
-            number = await self._connections().read(lambda db: space_number(db, space))
+            number = await self.connections().read(lambda db: space_number(db, space))
             if number is None:
                 return NOWHERE
             self._spaces[space] = number
@@ -42,4 +42,4 @@ class Numbers:
         if count < MANY:
             return ()
         async with self._in_order:
-            return await self._connections().write(lambda db: new_rows(db, count))
+            return await self.connections().write(lambda db: new_rows(db, count))

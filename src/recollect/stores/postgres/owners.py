@@ -2,7 +2,7 @@
 
 An open store that claims keys holds an advisory lock on a connection of its own. The server releases the lock when the
 connection ends, and that ends with the process, however it ends: an owner without its lock is dead. See `claim` in
-replies.sql.
+ledger.sql.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import psycopg
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Aside, Database
 
-Q = load(__name__, "replies.sql")
+Q = load(__name__, "ledger.sql")
 PATIENCE: Final = 5.0
 """Seconds after which a connection that does not answer is taken for lost."""
 

@@ -92,6 +92,16 @@ async def mark_used(db: Database, space: int, ids: Sequence[str], now: datetime)
     return (await db.execute(Q["mark_used"], {"space": space, "ids": list(ids), "now": utc(now)})).rowcount
 
 
+async def most_useful(db: Database, space: int, per_hit: float) -> float:
+    most: float = (await firsts(db, Q["most_useful"], space=space, per_hit=per_hit))[0]
+    return most
+
+
+async def set_qualities(db: Database, space: int, qualities: Mapping[str, float]) -> int:
+    given = {"ids": list(qualities), "qualities": list(qualities.values())}
+    return (await db.execute(Q["set_qualities"], {"space": space, **given})).rowcount
+
+
 async def spaces(db: Database) -> list[str]:
     return await firsts(db, Q["spaces"])
 

@@ -11,19 +11,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from recollect.ports import Beside, Entry, Lag, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
+from recollect.ports import Beside, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
 from recollect.settings import PostgresSettings, Settings
 from recollect.stores.address import path_of
 from recollect.stores.postgres import (
-    grants,
     graph,
     letters,
-    outbox,
     records,
-    replies,
     text_indexes,
-    tokens,
-    usage,
     vectors,
     word_scores,
     words,
@@ -31,28 +26,23 @@ from recollect.stores.postgres import (
 )
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
+from recollect.stores.postgres.ledger import PostgresLedger
 from recollect.stores.postgres.numbers import NOWHERE, Numbers
 from recollect.stores.postgres.owners import Owner
 from recollect.stores.postgres.rows import ensure_space, fetch
 from recollect.stores.postgres.vectors import VectorSearch
 from recollect.types import (
-    Access,
     Background,
-    Bucket,
     Edge,
     Filter,
     Generation,
-    Grant,
-    Leg,
     Memory,
     Migration,
     Page,
     Record,
     Remembered,
-    Reply,
     Scored,
     SpaceStats,
-    Token,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +73,7 @@ class PostgresStore:
         self._owner = Owner(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers = Numbers(lambda: self._connections)
+        self.ledger = PostgresLedger(self._numbers, self._owner)
         self._generation: vectors.GenerationRow | None = None
 
     @classmethod
@@ -340,117 +331,13 @@ class PostgresStore:
     async def _edges_after(self, space: str, last: graph.Key) -> Sequence[tuple[graph.Key, Edge]]:
         return await self._read(space, lambda db, number: graph.edges_after(db, number, last, EDGES_PER_READ))
 
-    # What external indexes have still to be told
-
-    async def feed(self, index: str, leg: Leg) -> None:
-        await self._connections.write(lambda db: outbox.feed(db, index, leg))
-
-    async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
-        if space is None:
-            await self._connections.write(lambda db: outbox.enter_all(db, index))
-        else:
-            await self._write(space, lambda db, number: outbox.enter(db, number, index, ids))
-
-    async def waiting(self, index: str, *, limit: int) -> Sequence[Entry]:
-        return await self._connections.read(lambda db: outbox.waiting(db, index, limit))
-
-    async def delivered(self, index: str, entries: Sequence[Entry]) -> None:
-        await self._connections.write(lambda db: outbox.delivered(db, index, entries))
-
-    async def lag(self, index: str) -> Lag:
-        return await self._connections.read(lambda db: outbox.lag(db, index))
-
-    async def lease(self, index: str, holder: str, seconds: float) -> bool:
-        return await self._connections.write(lambda db: outbox.lease(db, index, holder, seconds))
-
-    async def release(self, index: str, holder: str) -> None:
-        await self._connections.write(lambda db: outbox.release(db, index, holder))
-
-    # How a space is used
-
-    async def count_usage(self, space: str, buckets: Sequence[Bucket]) -> None:
-        await self._write(space, lambda db, number: usage.count(db, number, buckets))
-
-    async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
-        return await self._read(space, lambda db, number: usage.since(db, number, since))
+    # What memories are worth
 
     async def most_useful(self, space: str, per_hit: float) -> float:
-        return await self._read(space, lambda db, number: usage.most_useful(db, number, per_hit))
-
-    async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
-        return await self._write(space, lambda db, number: usage.claim_scoring(db, number, before, now))
-
-    async def note_scoring(self, space: str, scored_at: datetime | None, after: str | None = None) -> None:
-        await self._write(space, lambda db, number: usage.note_scoring(db, number, scored_at, after))
+        return await self._read(space, lambda db, number: records.most_useful(db, number, per_hit))
 
     async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
-        return await self._write(space, lambda db, number: usage.set_qualities(db, number, qualities))
-
-    # What spaces let each other see
-
-    async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
-        async def work(db: Database) -> None:
-            await grants.grant(db, await ensure_space(db, space), namespace, to, access)
-
-        await self._connections.write(work)
-
-    async def revoke(self, space: str, namespace: str, to: str) -> bool:
-        return await self._write(space, lambda db, number: grants.revoke(db, number, namespace, to))
-
-    async def accept(self, space: str, namespace: str, to: str) -> bool:
-        return await self._write(space, lambda db, number: grants.accept(db, number, namespace, to))
-
-    async def granted_by(self, space: str) -> Sequence[Grant]:
-        return await self._read(space, lambda db, number: grants.granted_by(db, number))
-
-    async def granted_to(self, space: str) -> Sequence[Grant]:
-        return await self._connections.read(lambda db: grants.granted_to(db, space, accepted=True))
-
-    async def offered_to(self, space: str) -> Sequence[Grant]:
-        return await self._connections.read(lambda db: grants.granted_to(db, space, accepted=False))
-
-    # Who may call a server, and what it has answered
-
-    async def add_token(self, token: Token, digest: bytes) -> None:
-        await self._connections.write(lambda db: tokens.add(db, token, digest))
-
-    async def token(self, id: str) -> tuple[Token, bytes] | None:
-        return await self._connections.read(lambda db: tokens.find(db, id))
-
-    async def tokens(self) -> Sequence[Token]:
-        return await self._connections.read(tokens.everyone)
-
-    async def revoke_token(self, id: str, now: datetime) -> bool:
-        return await self._connections.write(lambda db: tokens.revoke(db, id, now))
-
-    async def add_session(self, digest: bytes, token: str, *, now: datetime, expires: datetime) -> None:
-        await self._connections.write(lambda db: tokens.add_session(db, digest, token, now, expires))
-
-    async def session(self, digest: bytes) -> tuple[Token, datetime] | None:
-        return await self._connections.read(lambda db: tokens.session(db, digest))
-
-    async def end_session(self, digest: bytes) -> bool:
-        return await self._connections.write(lambda db: tokens.end_session(db, digest))
-
-    async def any_token(self) -> bool:
-        return await self._connections.read(tokens.any_there)
-
-    async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
-        owner = await self._owner.number()
-
-        async def work(db: Database) -> Reply | None:
-            number = await ensure_space(db, space)
-            return await replies.claim(db, number, key, fingerprint, owner, now=now, expires=expires)
-
-        return await self._connections.write(work)
-
-    async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
-        owner = await self._owner.number()
-        await self._write(space, lambda db, number: replies.answer(db, number, key, status, body, owner, expires))
-
-    async def disclaim(self, space: str, key: str) -> None:
-        owner = await self._owner.number()
-        await self._write(space, lambda db, number: replies.disclaim(db, number, key, owner))
+        return await self._write(space, lambda db, number: records.set_qualities(db, number, qualities))
 
     async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
         number = await self._numbers.of(space)

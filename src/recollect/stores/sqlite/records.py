@@ -12,7 +12,7 @@ from recollect.errors import EmbeddingMismatch
 from recollect.ports import Beside, Mark, Sample
 from recollect.stores.contents import content_hash, standing
 from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers
+from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
 from recollect.types import Filter, Generation, Memory, Page, SpaceStats
 
 
@@ -106,6 +106,18 @@ def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: dat
 def mark_used(db: apsw.Connection, space: int, ids: Iterable[str], now: datetime) -> int:
     """No tick, either."""
     return len(list(db.executemany(Q["mark_used"], [(space, id, micros(now)) for id in ids])))
+
+
+def most_useful(db: apsw.Connection, space: int, per_hit: float) -> float:
+    most: float = db.execute(Q["most_useful"], (space, per_hit)).get
+    return most
+
+
+def set_qualities(db: apsw.Connection, space: int, qualities: Mapping[str, float]) -> int:
+    changed = len(list(db.executemany(Q["set_quality"], [(space, *one) for one in qualities.items()])))
+    if changed:
+        tick(db)  # filters ask for quality
+    return changed
 
 
 def spaces(db: apsw.Connection) -> list[str]:

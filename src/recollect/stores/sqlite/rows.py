@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import apsw
 
@@ -18,6 +18,8 @@ Q = load(__name__, "records.sql")
 Columns: TypeAlias = tuple[Any, ...]
 """What a memory is in the file, in the order of the `memories` query: `Memory`'s own, without its space."""
 
+NOWHERE: Final = 0
+"""The number of every space that has no memory yet: spaces are numbered from 1, so nothing is ever found in it."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -309,3 +309,19 @@ FROM memories
 WHERE space = %(space)s
 GROUP BY kind, namespace
 ORDER BY kind, namespace
+
+-- name: most_useful
+-- How often the memory proved useful that did so most; a hit counts `per_hit` of a use.
+SELECT coalesce(max(used + %(per_hit)s::double precision * hits), 0) FROM hits WHERE space = %(space)s
+
+-- name: set_qualities
+-- What has its quality already is left alone: a row that changes is written anew. Locked in one order, as by all others.
+WITH changing AS (
+    SELECT m.row, given.quality
+    FROM unnest(%(ids)b::text[], %(qualities)b::double precision[]) AS given (id, quality)
+    JOIN memories AS m ON m.space = %(space)s AND m.id = ANY({ids}) AND m.id = given.id
+    WHERE m.quality IS DISTINCT FROM given.quality
+    ORDER BY m.row
+    FOR NO KEY UPDATE OF m
+)
+UPDATE memories AS m SET quality = c.quality FROM changing AS c WHERE m.space = %(space)s AND m.row = c.row

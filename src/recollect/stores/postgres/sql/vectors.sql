@@ -174,3 +174,18 @@ USING hnsw (vector {storage}_cosine_ops) WITH (m = 16, ef_construction = 64)
 -- What Postgres should know about the tables after a large load. Not about the vectors: that takes long, and no plan
 -- asks for it.
 ANALYZE memories, tags, words, edges, {table} (space, row)
+
+-- name: watch_vectors
+-- The triggers of a generation's vectors.
+CREATE TRIGGER note_embedded AFTER INSERT ON {table} REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_vectors();
+CREATE TRIGGER note_unembedded AFTER DELETE ON {table} REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION note_vectors()
+
+-- name: rest
+-- No index is to be told.
+ALTER TABLE {table} DISABLE TRIGGER note_embedded, DISABLE TRIGGER note_unembedded
+
+-- name: is_fed
+-- Whether any index is told of changes.
+SELECT FROM indexes LIMIT 1

@@ -247,3 +247,11 @@ SELECT namespace, count(*) FROM memories WHERE space = +?1 GROUP BY namespace OR
 -- into Python has to wait for its turn there.
 SELECT json_group_array(json_array(m.row, m.id, m.thread IS NOT NULL))
 FROM json_each(?) AS found CROSS JOIN memories AS m ON m.row = found.value WHERE {where}
+
+-- name: most_useful
+-- How often the memory proved useful that did so most; a hit counts ?2 of a use.
+SELECT coalesce(max(used + ?2 * hits), 0.0) FROM memories WHERE space = +?1
+
+-- name: set_quality
+-- What has its quality already is left alone. One by one, as `mark_hits` does.
+UPDATE memories SET quality = ?3 WHERE space = +?1 AND id = ?2 AND quality IS NOT ?3 RETURNING 1
