@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -73,7 +74,7 @@ async def _refuse_mixture(source: Store, target: Store, space: str) -> None:
 
 
 def _written(path: str | Path) -> Path:
-    file = Path(path).expanduser()
+    file = _file(path)
     if not file.is_file():
         raise ConfigError(f"there is no backup at {file}: name a file that `recollect backup FILE` wrote")
     return file
@@ -81,7 +82,7 @@ def _written(path: str | Path) -> Path:
 
 def _free_place(store: Store, path: str | Path, force: bool) -> Path:
     """Where a backup may be written. What is there stays, unless it may be replaced."""
-    file = Path(path).expanduser().absolute()
+    file = _file(path).absolute()
     if not file.parent.is_dir():
         raise InvalidRequest(f"there is no folder {file.parent}: make it first, or name another file")
     if store.location == str(file.resolve()):
@@ -93,6 +94,12 @@ def _free_place(store: Store, path: str | Path, force: bool) -> Path:
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidRequest(f"{file} is open as a store, or was not closed: name another file")
     return file
+
+
+def _file(path: object) -> Path:
+    if not isinstance(path, str | PathLike):
+        raise InvalidRequest(f"the file of a backup must be a path, not {type(path).__name__}")
+    return Path(path).expanduser()
 
 
 def _put_in_place(part: Path, file: Path) -> None:

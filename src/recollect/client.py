@@ -1,5 +1,5 @@
-"""The facade people import: `AsyncRecollect` and its spaces. Without `await` it is in `sync.py`, and what it is made of
-is chosen in `composition.py`.
+"""`AsyncRecollect`: opens a store and hands out its spaces (`space.py`). What it is made of is chosen in
+`composition.py`; `sync.py` is the same without `await`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from recollect import backups, composition
 from recollect.backups import Backup
+from recollect.embedders import configured
 from recollect.engine import copying
 from recollect.engine.asking import RecallListener
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, answering, examine
 from recollect.engine.engine import Engine
 from recollect.engine.replies import Replies
-from recollect.engine.tokens import Tokens
+from recollect.engine.tokens import AsyncTokens
 from recollect.errors import ConfigError, SchemaOutdated
-from recollect.ports import Embedder, Lag
+from recollect.ports import Embedder, Lag, Store
 from recollect.recipes import recipe
 from recollect.settings import Settings, with_store
 from recollect.space import AsyncSpace
@@ -29,41 +30,55 @@ from recollect.types import (
     Migration,
 )
 
-T = TypeVar("T")
+STORE = ("open", "close", "add", "get", "location")
+EMBEDDER = ("name", "in_process", "dimensions", "embed", "close")
+"""What an object that is given as a store or an embedder has at least."""
 
 
 class AsyncRecollect:
     """A memory, opened: `async with AsyncRecollect(url) as r`.
 
     `url` says where it lives (`sqlite:///memory.db`); without one, `RECOLLECT_URL`, else one file in the user's data
-    folder. A store that is not there is made, unless `create` is False. `embedder` is a name (`local`, `openai:MODEL`,
-    `hashing`) or an object that embeds. `tokens` say who may call a server on it, `replies` what a server has answered
-    to requests with an idempotency key.
+    folder. A store that is not there is made, unless `create` is False. `store` is a store that you made yourself, in
+    place of a URL; it is opened and closed with the client. `embedder` is a name (`local`, `openai:MODEL`, `hashing`)
+    or an object that embeds, which you close.
     """
+
+    settings: Settings
+    url: str
+    """The URL of the store, or where a store that was given lives."""
+    tokens: AsyncTokens
+    """Who may call a server on this store."""
+    replies: Replies
+    """What a server has answered to requests with an idempotency key."""
 
     def __init__(
         self,
         url: str | None = None,
         *,
+        store: Store | None = None,
         embedder: str | Embedder | None = None,
         settings: Settings | None = None,
         create: bool = True,
     ) -> None:
-        from recollect.embedders import configured  # late: numpy is not needed to read `--help`
-
-        given = embedder
+        if url is not None and store is not None:
+            raise ConfigError("a URL and a store were given: give one of them")
         named = embedder if isinstance(embedder, str) else None
-        given_settings = settings or Settings.load(url=url, embedder=named)
-        self.settings = replace(given_settings, url=url) if url else given_settings
-        self.url = self.settings.url
+        known = settings or Settings.load(url=url, embedder=named)
+        self.settings = replace(known, url=url) if url else known
+        self._own_embedder: Embedder | None = None
         if embedder is None or isinstance(embedder, str):
-            embedder = configured(self.settings, named)
-        self._store = composition.store(self.settings, create=create)
+            embedder = self._own_embedder = configured(self.settings, named)
+        _check(embedder, "an embedder, nor as the name of one", EMBEDDER)
+        if store is None:
+            self._store, self.url = composition.store(self.settings, create=create), self.settings.url
+        else:
+            _check(store, "a store", STORE)
+            self._store, self.url = store, store.location
         vectors = composition.external_vectors(self.settings, self._store)
         links = composition.external_links(self.settings, self._store)
         self._engine = Engine(self._store, embedder, vectors, links)
-        self._own_embedder = embedder if embedder is not given else None
-        self.tokens = Tokens(self._store.ledger)
+        self.tokens = AsyncTokens(self._store.ledger)
         self.replies = Replies(self._store.ledger)
 
     async def __aenter__(self) -> Self:
@@ -71,7 +86,8 @@ class AsyncRecollect:
             await self._engine.open()
         except BaseException as error:
             await self.close()
-            if isinstance(error, SchemaOutdated | ConfigError):  # which say what to run
+            if isinstance(error, SchemaOutdated | ConfigError) and self.url == self.settings.url:
+                # they say which command to run; it needs the URL
                 error.args = (with_store(str(error), self.url), *error.args[1:])
             raise
         return self
@@ -181,6 +197,12 @@ class AsyncRecollect:
 
     def on_recall(self, listener: RecallListener) -> None:
         """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.
-        It is called before the answer goes out, so it must be quick, and must not raise.
+        It is called on the event loop before the answer goes out, so it must be quick, and must not raise.
         """
         self._engine.asking.listeners.append(listener)
+
+
+def _check(given: object, what: str, needed: Sequence[str]) -> None:
+    """Raises ConfigError for an object that cannot be what it was given as."""
+    if missing := [name for name in needed if not hasattr(given, name)]:
+        raise ConfigError(f"{given!r:.80} cannot be used as {what}: it has no {missing[0]!r}")

@@ -5,7 +5,7 @@ space of one's own. What a call may touch is its reach's to say (`engine/reach.p
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from operator import length_hint
@@ -283,7 +283,7 @@ class AsyncSpace(AsyncNamespace):
         await self._engine.hits.flush()
         return await quality.score(self._store, self.name, datetime.now(UTC), on_progress or (lambda _: None))
 
-    async def export(self) -> AsyncIterator[dict[str, Any]]:
+    async def export(self) -> AsyncGenerator[dict[str, Any], None]:
         """Everything as JSON-ready lines: the memories, then their links."""
         await self._engine.hits.flush()
         async for line in transfer.export(self._store, self.name):

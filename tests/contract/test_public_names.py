@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import recollect
 
@@ -39,6 +40,13 @@ def test_every_public_thing_is_documented() -> None:
             calls = {n: call for n, call in vars(thing).items() if callable(call) and not n.startswith("_")}
             undocumented += [f"{name}.{n}" for n, call in calls.items() if not call.__doc__]
     assert undocumented == []
+
+
+def test_the_synchronous_client_is_made_from_the_asynchronous_one() -> None:
+    """`sync.py` is what `scripts/make_sync.py` writes: nobody changes one without the other."""
+    script = Path(__file__).parents[2] / "scripts/make_sync.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_both_clients_offer_the_same_calls() -> None:

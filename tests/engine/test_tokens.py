@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recollect import AsyncRecollect, InvalidRequest, Issued, NotAllowed, Recollect, Token
-from recollect.engine.tokens import SPACES, Tokens
+from recollect.engine.tokens import SPACES, AsyncTokens
 from recollect.stores.sqlite.store import SqliteStore
 
 NO_SUCH = "this is not a token of this store: check it, or ask for another"
@@ -26,8 +26,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-def tokens(store: SqliteStore) -> Tokens:
-    return Tokens(store.ledger)
+def tokens(store: SqliteStore) -> AsyncTokens:
+    return AsyncTokens(store.ledger)
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -35,7 +35,7 @@ def bytes_of(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
 
 
-async def refusal(tokens: Tokens, secret: str) -> str:
+async def refusal(tokens: AsyncTokens, secret: str) -> str:
     """The sentence that a secret is refused with."""
     with pytest.raises(NotAllowed) as refused:
         await tokens.check(secret)
@@ -43,7 +43,7 @@ async def refusal(tokens: Tokens, secret: str) -> str:
     return str(refused.value)
 
 
-async def test_a_token_is_known_by_its_secret(tokens: Tokens) -> None:
+async def test_a_token_is_known_by_its_secret(tokens: AsyncTokens) -> None:
     """What was asked for is what a check answers, for each token its own."""
     first = await tokens.create(spaces=["work", "home", "work"], scope="write", name="the build", expires="90d")
     second = await tokens.create()
@@ -56,7 +56,7 @@ async def test_a_token_is_known_by_its_secret(tokens: Tokens) -> None:
     assert first.secret.startswith(f"rc_{token.id}_")
 
 
-async def test_a_token_allows_its_scope_in_its_spaces(tokens: Tokens) -> None:
+async def test_a_token_allows_its_scope_in_its_spaces(tokens: AsyncTokens) -> None:
     """Each scope includes those before it; without spaces it is for all of them."""
     one = (await tokens.create(spaces=["work"], scope="write")).token
     assert [one.may(scope, "work") for scope in ("read", "write", "admin")] == [True, True, False]
@@ -67,7 +67,7 @@ async def test_a_token_allows_its_scope_in_its_spaces(tokens: Tokens) -> None:
     assert everything.may("admin")
 
 
-async def test_only_the_hash_of_a_secret_is_kept(store: SqliteStore, tmp_path: Path, tokens: Tokens) -> None:
+async def test_only_the_hash_of_a_secret_is_kept(store: SqliteStore, tmp_path: Path, tokens: AsyncTokens) -> None:
     """No file of the store holds the secret, and neither does what is printed of an issued token."""
     issued = await tokens.create(name="the build")
     kept = bytes_of(tmp_path)
@@ -78,7 +78,7 @@ async def test_only_the_hash_of_a_secret_is_kept(store: SqliteStore, tmp_path: P
     assert random not in f"{issued!r} {issued} {await tokens.list()} {await store.ledger.token(issued.token.id)}"
 
 
-async def test_what_is_no_token_is_refused(tokens: Tokens) -> None:
+async def test_what_is_no_token_is_refused(tokens: AsyncTokens) -> None:
     """Wrong, unknown or no secret at all: one sentence for all of them, which does not repeat what was given."""
     issued, other = await tokens.create(), await tokens.create()
     end = "0" if issued.secret[-1] != "0" else "1"
@@ -97,7 +97,7 @@ async def test_what_is_no_token_is_refused(tokens: Tokens) -> None:
     assert {await refusal(tokens, secret) for secret in tried} == {NO_SUCH}
 
 
-async def test_an_expired_token_is_refused(store: SqliteStore, tokens: Tokens) -> None:
+async def test_an_expired_token_is_refused(store: SqliteStore, tokens: AsyncTokens) -> None:
     """From the moment on that it expires; its bearer is told when that was."""
     issued = await tokens.create()
     now = datetime.now(UTC)
@@ -123,13 +123,13 @@ async def test_a_revoked_token_is_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id", ["", "nothing", "0" * 16, "\x00", "\ud800", "rc_" + "0" * 16 + "_" + "0" * 48])
-async def test_what_is_no_id_revokes_nothing(tokens: Tokens, id: str) -> None:
+async def test_what_is_no_id_revokes_nothing(tokens: AsyncTokens, id: str) -> None:
     """A secret given for an id is not repeated in an error either."""
     await tokens.create()
     assert await tokens.revoke(id) is False
 
 
-async def test_tokens_are_listed(tokens: Tokens) -> None:
+async def test_tokens_are_listed(tokens: AsyncTokens) -> None:
     """Oldest first: all of them, or those that name a space."""
     made = [(await tokens.create(spaces=spaces)).token for spaces in (["a"], ["b"], [], ["b", "a"])]
     assert await tokens.list() == made
@@ -137,13 +137,13 @@ async def test_tokens_are_listed(tokens: Tokens) -> None:
     assert await tokens.list("c") == []
 
 
-async def test_a_store_that_had_a_token_asks_for_one(store: SqliteStore, tokens: Tokens) -> None:
+async def test_a_store_that_had_a_token_asks_for_one(store: SqliteStore, tokens: AsyncTokens) -> None:
     """Before the first it does not; after the last was revoked it still does, also for another process."""
     assert not await tokens.required()
     issued = await tokens.create()
     await tokens.revoke(issued.token.id)
     assert await tokens.required()
-    assert await Tokens(store.ledger).required()
+    assert await AsyncTokens(store.ledger).required()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ async def test_a_store_that_had_a_token_asks_for_one(store: SqliteStore, tokens:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
-async def test_what_no_token_can_be_made_of(tokens: Tokens, asked: dict[str, Any], says: str) -> None:
+async def test_what_no_token_can_be_made_of(tokens: AsyncTokens, asked: dict[str, Any], says: str) -> None:
     """Refused in a sentence, and nothing is made."""
     with pytest.raises(InvalidRequest) as refused:
         await tokens.create(**asked)
@@ -176,7 +176,7 @@ async def test_what_no_token_can_be_made_of(tokens: Tokens, asked: dict[str, Any
 @pytest.mark.parametrize(
     ("expires", "hours"), [("12h", 12), ("2w", 14 * 24), (datetime.now(UTC) + timedelta(hours=5), 5)]
 )
-async def test_when_a_token_expires(tokens: Tokens, expires: Any, hours: int) -> None:
+async def test_when_a_token_expires(tokens: AsyncTokens, expires: Any, hours: int) -> None:
     """After a span, or at a time; a time without a zone is UTC."""
     token = (await tokens.create(expires=expires)).token
     assert token.expires_at is not None

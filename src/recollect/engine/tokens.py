@@ -31,7 +31,7 @@ NO_DIGEST: Final = bytes(sha256().digest_size)
 """What is compared where there is no token, so that this takes as long as where there is one."""
 
 
-class Tokens:
+class AsyncTokens:
     """The tokens of a store: `AsyncRecollect.tokens`. Each is read anew for every check: what was revoked, by whichever
     process, is refused from the next call on.
     """
@@ -69,7 +69,7 @@ class Tokens:
         """The token that a secret belongs to. Raises NotAllowed where there is none, or none in force; why, is told to
         those alone who have the right secret.
         """
-        form = SECRET.fullmatch(secret)
+        form = SECRET.fullmatch(_text("a token", secret))
         found = await self._ledger.token(form[1]) if form else None
         token, digest = found or (None, NO_DIGEST)
         right = form is not None and hmac.compare_digest(_digest(secret), digest)
@@ -103,7 +103,8 @@ class Tokens:
         """End a token, at once and for good; whether there was one that had not been revoked. What is no id is not told
         in an error, for it may be a secret.
         """
-        return bool(ID.fullmatch(id)) and await self._ledger.revoke_token(id, datetime.now(UTC))
+        known = bool(ID.fullmatch(_text("the id of a token", id)))
+        return known and await self._ledger.revoke_token(id, datetime.now(UTC))
 
     async def required(self) -> bool:
         """Whether a token was ever made, for then a server asks for one, also when all of them were revoked. Remembered
@@ -129,6 +130,13 @@ def check_expires(value: object, now: datetime) -> datetime | None:
             f"expires is {moment.isoformat()}, which is past: name a time to come, or a span such as 90d"
         )
     return moment
+
+
+def _text(what: str, given: object) -> str:
+    """Its value is not shown, for it may be a secret."""
+    if not isinstance(given, str):
+        raise InvalidRequest(f"{what} must be a text, not {type(given).__name__}")
+    return given
 
 
 def _digest(secret: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from math import ceil
 
-from recollect.engine.tokens import Tokens
+from recollect.engine.tokens import AsyncTokens
 from recollect.errors import NotAllowed
 from recollect.servers.gate.audit import Watched
 from recollect.servers.gate.call import Call
@@ -30,7 +30,7 @@ class Refused(Exception):
 class Callers:
     """Knows callers by their tokens, and asks the store for each call anew: what is revoked is refused at once."""
 
-    def __init__(self, tokens: Tokens, rate: float) -> None:
+    def __init__(self, tokens: AsyncTokens, rate: float) -> None:
         self._tokens = tokens
         self._rates = Rates(rate)
         self._guesses = Rates(GUESSES_PER_MINUTE)

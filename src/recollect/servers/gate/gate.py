@@ -16,7 +16,7 @@ from urllib.parse import quote
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recollect.engine.tokens import Tokens
+from recollect.engine.tokens import AsyncTokens
 from recollect.errors import BackendError, NotAllowed, RecollectError
 from recollect.servers.gate.audit import Audit, Watched, without_secrets
 from recollect.servers.gate.call import Call
@@ -67,7 +67,7 @@ class Gate:
     `state["used"]` counts the use of a right one.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, pages: Mapping[str, Collection[str]]) -> None:
+    def __init__(self, app: ASGIApp, tokens: AsyncTokens, limits: Limits, pages: Mapping[str, Collection[str]]) -> None:
         self._app = app
         self._callers = Callers(tokens, limits.rate)
         self._limits = limits

@@ -64,7 +64,7 @@ async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
 async def chunks_of(space: AsyncSpace) -> AsyncIterator[bytes]:
     """An export as pieces of a size that is worth sending."""
     piece = bytearray()
-    async with aclosing(space.export()) as lines:  # type: ignore[type-var]  # it is a generator, typed as an iterator
+    async with aclosing(space.export()) as lines:
         async for line in lines:
             piece += json.dumps(line, ensure_ascii=False).encode() + b"\n"
             if len(piece) >= CHUNK_BYTES:
