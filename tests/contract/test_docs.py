@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 EXAMPLES = re.compile(r"```python\n(.*?)```", re.DOTALL)
-LINKS = re.compile(r"\]\(([^)#:]+)\)")
+LINKS = re.compile(r"\]\(([^)#:]*)(?:#([^)]+))?\)")
+ANCHORS = re.compile(r"^#+ (.+)$|<a id=\"(\w+)\">", re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,16 @@ def test_the_readmes_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """What a page links to within the repository is there."""
-    missing = [link for link in LINKS.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    """What a page links to within the repository is there, to the heading or the word."""
+    missing = []
+    for link, anchor in LINKS.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(f"{link}#{anchor}")
     assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can point to on a page: its headings, in the form that GitHub gives them, and its marks."""
+    found = ANCHORS.findall(page.read_text(encoding="utf-8"))
+    return {mark or re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading, mark in found}
