@@ -22,6 +22,7 @@ from typing import (
     Union,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
 from recollect.limits import HITS_MOST, NAMESPACES, TAGS, TIME_FORMS, WINDOW, check_names, check_number
@@ -108,7 +109,7 @@ class Declared:
 @cache
 def declared(group: type) -> Mapping[str, Declared]:
     """The options of a group by name: those that a call needs first, then in the order in which they are declared."""
-    made = {name: _declared(group, name, hint) for name, hint in group.__annotations__.items()}
+    made = {name: _declared(group, name, hint) for name, hint in get_type_hints(group, include_extras=True).items()}
     return dict(sorted(made.items(), key=lambda one: not one[1].required))
 
 
@@ -193,7 +194,7 @@ class RecallOptions(FilterOptions, total=False):
     ]
     weights: Annotated[
         Mapping[str, float] | None,
-        Option("Other weights, by lane or leg, such as keyword and 0.5.", flag="weight", metavar="LANE=W"),
+        Option("Other weights for lanes or legs, such as 0.5 for keyword.", flag="weight", metavar="LANE=W"),
     ]
     lanes: Annotated[
         Mapping[str, Mapping[str, Any]] | None,
@@ -244,8 +245,8 @@ class RecallOptions(FilterOptions, total=False):
     shared: Annotated[
         Iterable[tuple[str, str]] | None,
         Option(
-            "Only these namespaces that other spaces share with this one, each as [space, namespace]; an empty list: "
-            "none of them.",
+            "Only these namespaces that other spaces share, each as a pair of space and namespace.",
+            otherwise="all that they share; an empty list, none",
             metavar="SPACE/NAMESPACE",
         ),
     ]

@@ -15,7 +15,6 @@ import pytest
 
 from recollect import NotAllowed, Recollect
 from recollect.engine.tokens import ID_BYTES, SECRET_BYTES
-from recollect.servers.cli.options import given
 from recollect.types import Token
 from tests.servers.http_server import EVIL, Served, problem, serving
 
@@ -61,7 +60,7 @@ class Call(NamedTuple):
 
     def send(self, client: httpx.Client, space: str = "ours") -> httpx.Response:
         path = self.path.format(space=space, id="a")
-        return client.request(self.method, path, **given(json=BODIES.get(self.name), params=QUERIES.get(self.name)))
+        return client.request(self.method, path, json=BODIES.get(self.name), params=QUERIES.get(self.name))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, assert_never
 
-from recollect.types import Contribution, PartKind, Why
+from recollect.types import Contribution, Expectation, PartKind, Why
 
 
 class Look(NamedTuple):
@@ -73,6 +73,15 @@ def by_share(why: Why) -> list[Contribution]:
 def phrase(why: Why) -> str:
     """`meaning #1, words #3, exact match`: the part that gave most first."""
     return ", ".join(label(part) for part in by_share(why))
+
+
+def fate(expected: Expectation) -> str:
+    """Where an expected memory was lost, or that it was found, and why.
+
+    >>> fate(Expectation("42", "expired", "it expired on 3 May"))
+    'expired, it expired on 3 May'
+    """
+    return f"{expected.stage}, {expected.reason}" if expected.reason else expected.stage
 
 
 def _in_lane(said: str, part: Contribution) -> str:

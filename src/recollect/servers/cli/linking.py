@@ -6,19 +6,21 @@ from typing import Annotated
 
 import typer
 
+from recollect.options import Link, Walk
 from recollect.servers.cli import options as opt
-from recollect.servers.cli.options import open_store
+from recollect.servers.cli.options import Given, open_store, takes
 from recollect.servers.cli.output import show
+from recollect.types import Edge
 
 SourceId = Annotated[str, typer.Argument(metavar="FROM_ID", help="Where the link starts.", show_default=False)]
 TargetId = Annotated[str, typer.Argument(metavar="TO_ID", help="Where the link ends.", show_default=False)]
 
 
+@takes(Link)
 def link(
     source_id: SourceId,
     target_id: TargetId,
-    relation: Annotated[str, typer.Option(metavar="NAME", help="What the link means.")] = "related",
-    strength: Annotated[float, typer.Option(metavar="S", help="How strong it is: above 0, up to 1.")] = 1.0,
+    given: Given,
     space: opt.SpaceName = "default",
     store: opt.Store = None,
     as_json: opt.Json = False,
@@ -27,9 +29,10 @@ def link(
     from recollect.servers.cli.render import one_line
 
     with open_store(store) as r:
-        r.space(space).link(source_id, target_id, relation=relation, strength=strength)
-    made = {"source": source_id, "target": target_id, "relation": relation, "strength": strength}
-    show(made, lambda _: one_line(f"linked {source_id} -> {target_id} ({relation}, {strength:g})"), as_json=as_json)
+        r.space(space).link(source_id, target_id, **given)
+    made = Edge(source_id, target_id, **given)
+    said = f"linked {source_id} -> {target_id} ({made.relation}, {made.strength:g})"
+    show(made, lambda _: one_line(said), as_json=as_json)
 
 
 def unlink(
@@ -48,10 +51,10 @@ def unlink(
     show({"removed": removed}, lambda _: f"removed {count(removed, 'link')}", as_json=as_json)
 
 
+@takes(Walk)
 def neighbors(
     id: opt.Id,
-    depth: Annotated[int, typer.Option(metavar="N", help="How many steps to walk: 1 to 3.")] = 1,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many at most.")] = 20,
+    given: Given,
     space: opt.SpaceName = "default",
     store: opt.Store = None,
     as_json: opt.Json = False,
@@ -60,5 +63,5 @@ def neighbors(
     from recollect.servers.cli import render
 
     with open_store(store) as r:
-        found = r.space(space).neighbors(id, depth=depth, limit=limit)
+        found = r.space(space).neighbors(id, **given)
     show(found, render.neighbors, as_json=as_json)

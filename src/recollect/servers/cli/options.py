@@ -1,15 +1,18 @@
-"""The options and arguments that several commands share, each defined once."""
+"""What the commands take: the declared options as options of the command line, and those that are its own."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typer
 
+from recollect.options import Declared, FilterOptions, MemoryFields, declared
 from recollect.settings import without_password
 
 if TYPE_CHECKING:
@@ -30,8 +33,10 @@ def kind_names() -> list[str]:
     return list(KINDS)
 
 
-_told = partial(typer.Option, rich_help_panel="About the memory")
-_narrowed = partial(typer.Option, rich_help_panel="Which memories")
+COMPLETIONS: Mapping[str, Callable[[], list[str]]] = {"recipe": recipe_names, "kind": kind_names, "kinds": kind_names}
+WHICH = frozenset({*FilterOptions.__annotations__, "shared"})
+ABOUT = frozenset(MemoryFields.__annotations__)
+
 _everywhere = partial(typer.Option, rich_help_panel="Store and output")
 
 Id: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
@@ -54,58 +59,97 @@ EmbedderSpec: TypeAlias = Annotated[
     _everywhere("--embedder", metavar="SPEC", help="What makes vectors: local, openai:MODEL.", show_default="local"),
 ]
 Json: TypeAlias = Annotated[bool, _everywhere("--json", help="Print one JSON document instead of text.")]
-
-Title: TypeAlias = Annotated[str | None, _told("--title", metavar="TITLE", help="Its title.")]
-Kind: TypeAlias = Annotated[
-    str | None, _told("--kind", metavar="KIND", help="What it is: fact, message, ...", autocompletion=kind_names)
-]
-Namespace: TypeAlias = Annotated[str | None, _told("--namespace", metavar="NAME", help="Its division of the space.")]
-Tags: TypeAlias = Annotated[list[str] | None, _told("--tag", metavar="TAG", help="A tag of it; repeatable.")]
-Source: TypeAlias = Annotated[str | None, _told("--source", metavar="SOURCE", help="Where it is from: a file, a URL.")]
-Thread: TypeAlias = Annotated[str | None, _told("--thread", metavar="THREAD", help="Its conversation or document.")]
-Place: TypeAlias = Annotated[int | None, _told("--place", metavar="N", help="Its place there; left out: the end.")]
-Metadata: TypeAlias = Annotated[str | None, _told("--metadata", metavar="JSON", help="A JSON object of your own.")]
-OccurredAt: TypeAlias = Annotated[
-    str | None, _told("--occurred-at", metavar="TIME", help="When it happened: 2026-05-03, yesterday.")
-]
-ExpiresAt: TypeAlias = Annotated[
-    str | None, _told("--expires-at", metavar="TIME", help="When to stop recalling it; 7d: in a week.")
+NoShared: TypeAlias = Annotated[
+    bool, typer.Option("--no-shared", help="Without what other spaces share.", rich_help_panel="Which memories")
 ]
 
-Kinds: TypeAlias = Annotated[
-    list[str] | None,
-    _narrowed("--kind", metavar="KIND", help="Only of this kind; repeatable.", autocompletion=kind_names),
-]
-Namespaces: TypeAlias = Annotated[
-    list[str] | None, _narrowed("--namespace", metavar="NAME", help="Only in this namespace; repeatable.")
-]
-Shared: TypeAlias = Annotated[
-    list[str] | None,
-    _narrowed(
-        "--shared", metavar="SPACE/NAMESPACE", help="Only in this namespace that another space shares; repeatable."
-    ),
-]
-NothingShared: TypeAlias = Annotated[bool, _narrowed("--no-shared", help="Without what other spaces share.")]
-WantedTags: TypeAlias = Annotated[
-    list[str] | None, _narrowed("--tag", metavar="TAG", help="Only with this tag; repeated: with all of them.")
-]
-SourcePrefix: TypeAlias = Annotated[
-    str, _narrowed("--source", metavar="PREFIX", help="Only from sources that start so.", show_default=False)
-]
-InThread: TypeAlias = Annotated[str | None, _narrowed("--thread", metavar="THREAD", help="Only of this thread.")]
-Since: TypeAlias = Annotated[
-    str | None, _narrowed("--since", metavar="TIME", help="Only what happened since: 2026-05-03, 7d, yesterday.")
-]
-Until: TypeAlias = Annotated[str | None, _narrowed("--until", metavar="TIME", help="Only what happened before then.")]
-MinQuality: TypeAlias = Annotated[
-    float | None, _narrowed("--min-quality", metavar="Q", help="Only this good or better; unscored ones stay.")
-]
-WithSuperseded: TypeAlias = Annotated[
-    bool | None, _narrowed("--superseded/--no-superseded", help="With replaced memories, or without.")
-]
-WithExpired: TypeAlias = Annotated[
-    bool | None, _narrowed("--expired/--no-expired", help="With expired memories, or without.")
-]
+Given: TypeAlias = dict[str, Any]
+"""What the caller gave of the declared options, by name: the library's defaults hold for the rest."""
+
+
+def takes(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a group, in place of its parameter `given`. What the command declares itself, and
+    what the group requires, which are arguments of the command, is left to the command.
+    """
+
+    def derive(command: Callable[..., None]) -> Callable[..., None]:
+        own = signature(command, eval_str=True).parameters
+        options = {
+            name: one
+            for name, one in declared(group).items()
+            if name not in own and not one.required and "cli" not in one.option.not_on
+        }
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            said = {name: values.pop(name) for name in options}
+            command(**values, given={name: _read(options[name], one) for name, one in said.items() if one is not None})
+
+        derived = sorted((_parameter(group, one) for one in options.values()), key=_in_panel)
+        first = list(own).index("given")
+        each = [*list(own.values())[:first], *derived, *list(own.values())[first + 1 :]]
+        run.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in each])  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in each}
+        return run
+
+    return derive
+
+
+def _in_panel(parameter: Parameter) -> bool:
+    return parameter.annotation.__metadata__[0].rich_help_panel is not None
+
+
+def _parameter(group: type, one: Declared) -> Parameter:
+    """A declared option as Typer reads it."""
+    option, kind = one.option, one.types[0]
+    several = get_origin(kind) is list or kind == dict[str, float]
+    default = None if several or option.default in ("", ()) else option.default
+    read_as: Any = list[str] if several else str if get_origin(kind) is dict else kind
+    made = typer.Option(
+        flags_of(one),
+        metavar=_metavar(one),
+        help=f"{option.help.removesuffix('.')}; repeatable." if several else option.help,
+        rich_help_panel=_panel(group, one.name),
+        show_default=(not several and option.otherwise) or (default is not None and default is not False),
+        autocompletion=COMPLETIONS.get(one.name),
+    )
+    annotation: Any = Annotated[read_as if default is not None else read_as | None, made]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _panel(group: type, name: str) -> str | None:
+    if "kinds" in declared(group):
+        return "Which memories" if name in WHICH else None
+    return "About the memory" if name in ABOUT and "kind" in declared(group) else None
+
+
+def flags_of(one: Declared) -> str:
+    """How an option is spelt: `--tag`, `--min-score`, `--expired/--no-expired`."""
+    name = one.option.flag or one.option.item or one.name.replace("_", "-")
+    return f"--{name}/--no-{name}" if bool in one.types and one.nullable else f"--{name}"
+
+
+def _metavar(one: Declared) -> str | None:
+    kind = one.types[0]
+    if one.option.metavar or kind is bool:
+        return one.option.metavar or None
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    if one.is_time:
+        return "TIME"
+    if get_origin(kind) is dict:
+        return "JSON"
+    return {int: "N", float: "X"}.get(kind) or (one.option.item or one.option.flag or one.name).upper()
+
+
+def _read(one: Declared, value: Any) -> Any:
+    """A value of the command line as the library takes it."""
+    kind, flag = one.types[0], flags_of(one)
+    if kind == dict[str, float]:
+        return _weights(value, flag)
+    if kind == list[tuple[str, str]]:
+        return _pairs(value, flag)
+    return _object(value, flag) if get_origin(kind) is dict else value
 
 
 def open_store(store: str | None, embedder: str | None = None, *, create: bool = False) -> Recollect:
@@ -113,11 +157,6 @@ def open_store(store: str | None, embedder: str | None = None, *, create: bool =
     from recollect.sync import Recollect
 
     return Recollect(store, embedder=embedder, create=create)
-
-
-def given(**values: Any) -> dict[str, Any]:
-    """Only what the caller gave: the library's defaults hold for the rest."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def again(context: typer.Context, **changed: Any) -> str:
@@ -147,39 +186,33 @@ def text_of(text: str) -> str:
         raise typer.BadParameter(f"standard input is not UTF-8 text (at byte {error.start}).") from None
 
 
-def metadata_of(text: str | None) -> dict[str, Any] | None:
+def _object(text: str, flag: str) -> dict[str, Any]:
     """A JSON object from the command line."""
-    if text is None:
-        return None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{text!r:.60} is not JSON: {error}.", param_hint="--metadata") from None
+        raise typer.BadParameter(f"{text!r:.60} is not JSON: {error}.", param_hint=flag) from None
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{text!r:.60} is not a JSON object.", param_hint="--metadata")
+        raise typer.BadParameter(f"{text!r:.60} is not a JSON object.", param_hint=flag)
     return value
 
 
-def shared_of(names: list[str] | None, *, none: bool) -> list[tuple[str, str]] | None:
-    """`["team/notes"]` -> `[("team", "notes")]`; an empty list for none at all."""
-    if none and names:
-        raise typer.BadParameter("--shared and --no-shared exclude each other.", param_hint="--no-shared")
-    pairs = [(space, namespace) for space, _, namespace in (name.partition("/") for name in names or ())]
-    for name, pair in zip(names or (), pairs, strict=True):
+def _pairs(names: list[str], flag: str) -> list[tuple[str, str]]:
+    """`["team/notes"]` -> `[("team", "notes")]`."""
+    pairs = [(space, namespace) for space, _, namespace in (name.partition("/") for name in names)]
+    for name, pair in zip(names, pairs, strict=True):
         if not all(pair):
-            raise typer.BadParameter(f"{name!r} is not SPACE/NAMESPACE, e.g. team/notes.", param_hint="--shared")
-    return pairs if pairs or none else None
+            raise typer.BadParameter(f"{name!r} is not SPACE/NAMESPACE, e.g. team/notes.", param_hint=flag)
+    return pairs
 
 
-def weights_of(pairs: list[str] | None) -> dict[str, float] | None:
+def _weights(pairs: list[str], flag: str) -> dict[str, float]:
     """`["keyword=0.5"]` -> `{"keyword": 0.5}`."""
-    if not pairs:
-        return None
     weights = {}
     for pair in pairs:
         lane, _, number = pair.partition("=")
         try:
             weights[lane] = float(number)
         except ValueError:
-            raise typer.BadParameter(f"{pair!r} is not LANE=NUMBER, e.g. keyword=0.5.", param_hint="--weight") from None
+            raise typer.BadParameter(f"{pair!r} is not LANE=NUMBER, e.g. keyword=0.5.", param_hint=flag) from None
     return weights

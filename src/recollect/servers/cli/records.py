@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from recollect.errors import NotFound
+from recollect.options import Changes, NewMemory, PageOptions, Replacement
 from recollect.servers.cli import options as opt
-from recollect.servers.cli.options import again, given, metadata_of, open_store, text_of
+from recollect.servers.cli.options import Given, again, open_store, takes, text_of
 from recollect.servers.cli.output import console, hint, show
 from recollect.servers.empty import empty_note
 
@@ -27,18 +28,10 @@ CLEARED: dict[str, Any] = {
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads standard input.")]
 
 
+@takes(NewMemory)
 def remember(
     text: Text,
-    title: opt.Title = None,
-    kind: opt.Kind = None,
-    namespace: opt.Namespace = None,
-    tag: opt.Tags = None,
-    source: opt.Source = None,
-    thread: opt.Thread = None,
-    place: opt.Place = None,
-    metadata: opt.Metadata = None,
-    occurred_at: opt.OccurredAt = None,
-    expires_at: opt.ExpiresAt = None,
+    given: Given,
     space: opt.SpaceName = "default",
     embedder: opt.EmbedderSpec = None,
     store: opt.Store = None,
@@ -47,20 +40,8 @@ def remember(
     """Store a memory. An exact copy is not stored twice."""
     from recollect.servers.cli import render
 
-    fields = given(
-        title=title,
-        kind=kind,
-        namespace=namespace,
-        tags=tag,
-        source=source,
-        thread=thread,
-        place=place,
-        metadata=metadata_of(metadata),
-        occurred_at=occurred_at,
-        expires_at=expires_at,
-    )
     with open_store(store, embedder, create=True) as r:
-        remembered = r.space(space).remember(text_of(text), **fields)
+        remembered = r.space(space).remember(text_of(text), **given)
     show(remembered, render.remembered, as_json=as_json)
 
 
@@ -76,21 +57,10 @@ def get(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = None, a
     show(memory, render.memory_sheet, as_json=as_json)
 
 
+@takes(PageOptions)
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(metavar="N", help="How many at most.")] = 50,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Go on after this id.")] = None,
-    newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
-    kind: opt.Kinds = None,
-    namespace: opt.Namespaces = None,
-    tag: opt.WantedTags = None,
-    source: opt.SourcePrefix = "",
-    thread: opt.InThread = None,
-    since: opt.Since = None,
-    until: opt.Until = None,
-    min_quality: opt.MinQuality = None,
-    superseded: opt.WithSuperseded = None,
-    expired: opt.WithExpired = None,
+    given: Given,
     space: opt.SpaceName = "default",
     store: opt.Store = None,
     as_json: opt.Json = False,
@@ -98,20 +68,8 @@ def list_(
     """List memories, oldest first, or newest first."""
     from recollect.servers.cli import render
 
-    where = given(
-        kinds=kind,
-        namespaces=namespace,
-        tags=tag,
-        source_prefix=source,
-        thread=thread,
-        since=since,
-        until=until,
-        min_quality=min_quality,
-        include_superseded=superseded,
-        include_expired=expired,
-    )
     with open_store(store) as r:
-        page = r.space(space).list(limit=limit, after=after, newest_first=newest, **where)
+        page = r.space(space).list(**given)
         note = "" if page.memories else empty_note(space, r.spaces())
     show(page, render.page, as_json=as_json)
     if page.cursor is not None and not as_json:  # on one line: a command that was broken could not be copied
@@ -119,20 +77,10 @@ def list_(
     hint(note)
 
 
+@takes(Changes)
 def update(
     id: opt.Id,
-    text: Annotated[str | None, typer.Option(metavar="TEXT", help="A new text; - reads standard input.")] = None,
-    title: opt.Title = None,
-    kind: opt.Kind = None,
-    namespace: opt.Namespace = None,
-    tag: opt.Tags = None,
-    source: opt.Source = None,
-    thread: opt.Thread = None,
-    place: opt.Place = None,
-    metadata: opt.Metadata = None,
-    occurred_at: opt.OccurredAt = None,
-    expires_at: opt.ExpiresAt = None,
-    quality: Annotated[float | None, typer.Option(metavar="Q", help="How good it is: 0 to 1.")] = None,
+    given: Given,
     clear: Annotated[
         list[str] | None,
         typer.Option(metavar="FIELD", help=f"Empty a field ({', '.join(CLEARED)}); repeatable."),
@@ -142,25 +90,14 @@ def update(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Change the named fields of a memory. Tags given here replace the old ones."""
+    """Change the named fields of a memory. Tags given here replace the old ones; `--text -` reads standard input."""
     from recollect.servers.cli import render
 
-    changes = cleared(clear or []) | given(
-        text=None if text is None else text_of(text),
-        title=title,
-        kind=kind,
-        namespace=namespace,
-        tags=tag,
-        source=source,
-        thread=thread,
-        place=place,
-        metadata=metadata_of(metadata),
-        occurred_at=occurred_at,
-        expires_at=expires_at,
-        quality=quality,
-    )
+    changes = cleared(clear or []) | given
     if not changes:
         raise typer.BadParameter("nothing to change: name at least one field, e.g. --text.", param_hint="update")
+    if "text" in given:
+        changes["text"] = text_of(given["text"])
     with open_store(store, embedder) as r:
         memory = r.space(space).update(id, **changes)
     show(memory, render.memory_sheet, as_json=as_json)
@@ -174,18 +111,11 @@ def cleared(names: list[str]) -> dict[str, Any]:
     return {name.replace("-", "_"): CLEARED[name] for name in names}
 
 
+@takes(Replacement)
 def supersede(
     old_id: Annotated[str, typer.Argument(metavar="OLD_ID", help="The memory that no longer holds.")],
+    given: Given,
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What holds now; - reads standard input.")] = None,
-    by: Annotated[str | None, typer.Option(metavar="NEW_ID", help="A memory that is stored already.")] = None,
-    title: opt.Title = None,
-    kind: opt.Kind = None,
-    namespace: opt.Namespace = None,
-    tag: opt.Tags = None,
-    source: opt.Source = None,
-    metadata: opt.Metadata = None,
-    occurred_at: opt.OccurredAt = None,
-    expires_at: opt.ExpiresAt = None,
     space: opt.SpaceName = "default",
     embedder: opt.EmbedderSpec = None,
     store: opt.Store = None,
@@ -194,20 +124,10 @@ def supersede(
     """Replace a memory by a new one; the old one is kept, and no longer recalled."""
     from recollect.servers.cli import render
 
-    if (text is None) == (by is None):
+    if (text is None) == ("by" not in given):
         raise typer.BadParameter("give either the new text or --by with the id of a stored memory.", param_hint="TEXT")
-    fields = given(
-        title=title,
-        kind=kind,
-        namespace=namespace,
-        tags=tag,
-        source=source,
-        metadata=metadata_of(metadata),
-        occurred_at=occurred_at,
-        expires_at=expires_at,
-    )
     with open_store(store, embedder) as r:
-        memory = r.space(space).supersede(old_id, None if text is None else text_of(text), by=by, **fields)
+        memory = r.space(space).supersede(old_id, None if text is None else text_of(text), **given)
     show(memory, render.memory_sheet, as_json=as_json)
 
 

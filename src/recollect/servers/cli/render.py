@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.recipes import RECIPES
-from recollect.servers.why import by_share, label, look, origin
+from recollect.servers.why import by_share, fate, label, look, origin
 from recollect.types import (
     Expectation,
     Hit,
@@ -177,9 +177,7 @@ def lane_table(lanes: Sequence[LaneReport]) -> Table:
 
 def expectation(expected: Expectation) -> RenderableType:
     """Where an expected memory got to."""
-    line = Text.assemble(("expected ", "bold"), (visible(expected.id), QUIET), ": ", (expected.stage, "bold"))
-    if expected.reason:
-        line.append(f", {one_line(expected.reason)}")
+    line = Text.assemble(("expected ", "bold"), (visible(expected.id), QUIET), f": {one_line(fate(expected))}")
     return Padding(Group(line, reason(expected.why)) if expected.why else line, (0, 0, 1, 0))
 
 

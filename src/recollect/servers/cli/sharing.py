@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from recollect.errors import NotFound
+from recollect.options import NewGrant
 from recollect.servers.cli import options as opt
-from recollect.servers.cli.options import open_store
+from recollect.servers.cli.options import Given, open_store, takes
 from recollect.servers.cli.output import show
 from recollect.types import Grant
+
+MAY = {"read": "may read", "write": "may read and write"}
 
 Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the space.")]
 TheirNamespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Which division of the other space.")]
 Other = Annotated[str, typer.Argument(metavar="SPACE", help="The other space.")]
 
 
+@takes(NewGrant)
 def grant(
     namespace: Namespace,
     to: Other,
-    access: Annotated[
-        Literal["read", "write"], typer.Option(metavar="read|write", help="To see it, or also to change it.")
-    ] = "read",
+    given: Given,
     space: opt.SpaceName = "default",
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
     """Offer another space to see a namespace of this one, or to change it; it does once it accepts."""
-    from recollect.servers.cli.render_sharing import granted
-
     with open_store(store, create=True) as r:
-        made = r.space(space).grant(namespace, to, access)
+        made = r.space(space).grant(namespace, to, **given)
     show(made, granted, as_json=as_json)
 
 
@@ -56,8 +56,6 @@ def accept(
     as_json: opt.Json = False,
 ) -> None:
     """Accept what another space offers to this one; recalls find it from now on."""
-    from recollect.servers.cli.render_sharing import granted
-
     with open_store(store) as r:
         here = r.space(space)
         if not here.accept(offered_by, namespace):
@@ -81,6 +79,14 @@ def refuse(
     _show_ended(refused, Grant(granted_by, namespace, space), as_json=as_json)
 
 
+def granted(grant: Grant) -> str:
+    """Who may do what where, or could."""
+    from recollect.servers.cli.render import one_line
+
+    may = f"{grant.to} {MAY[grant.access]} {grant.namespace} of {grant.space}"
+    return one_line(may if grant.accepted else f"offered, not accepted yet: {may}")
+
+
 def _show_ended(ended: bool, grant: Grant, *, as_json: bool) -> None:
     """What became of a grant that was to end."""
     from recollect.servers.cli.render import one_line
@@ -100,8 +106,6 @@ def _not_granted(grant: Grant) -> NotFound:
 
 def grants(space: opt.SpaceName = "default", store: opt.Store = None, as_json: opt.Json = False) -> None:
     """List what a space lets others see, what others let it see, and what is offered."""
-    from recollect.servers.cli.render_sharing import granted
-
     with open_store(store) as r:
         known = r.space(space).grants()
     show(known, lambda _: "\n".join(map(granted, known)) or "no grants", as_json=as_json)

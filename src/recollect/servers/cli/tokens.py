@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from recollect.errors import NotFound
+from recollect.options import NewToken
 from recollect.servers.cli import options as opt
-from recollect.servers.cli.options import open_store
+from recollect.servers.cli.options import Given, open_store, takes
 from recollect.servers.cli.output import console, hint, print_json, show
 
-Scope = Annotated[
-    Literal["read", "write", "admin"],
-    typer.Option(metavar="read|write|admin", help="What it allows; each allows what is before it, too."),
-]
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `token list` shows it.")]
 
 
@@ -24,24 +21,20 @@ def token(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+@takes(NewToken)
 def create(
-    space: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A space that it is for; repeatable.")] = None,
+    given: Given,
     all_spaces: Annotated[bool, typer.Option("--all-spaces", help="For all spaces, those to come too.")] = False,
-    scope: Scope = "read",
-    expires: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it ends: 90d, 12h, or a time.", show_default="never")
-    ] = None,
-    name: Annotated[str, typer.Option(metavar="NAME", help="What it is for.", show_default=False)] = "",
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
     """Make a token and show its secret, this once: only a hash of it is kept."""
     from recollect.servers.cli.render_tokens import issued
 
-    if bool(space) == all_spaces:
+    if bool(given.get("spaces")) == all_spaces:
         raise typer.BadParameter("name spaces by --space, or give --all-spaces, and not both.", param_hint="--space")
     with open_store(store, create=True) as r:
-        made = r.tokens.create(spaces=space or (), scope=scope, name=name, expires=expires)
+        made = r.tokens.create(**given)
     if as_json:
         print_json(made)
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recollect.servers.documents import json_ready
-from recollect.servers.why import phrase
+from recollect.servers.why import fate, phrase
 from recollect.types import Hit, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
 
 SNIPPET = 240
@@ -40,6 +40,9 @@ def recalled(recall: Recall, space: str) -> Answer:
     if recall.truncated:
         document["truncated"] = recall.truncated
         lines.append(f"Truncated: {recall.truncated}.")
+    if expected := recall.expected:
+        document["expected"] = {"id": expected.id, "stage": expected.stage, "reason": expected.reason}
+        lines.append(f"Expected {expected.id}: {fate(expected)}.")
     return Answer(document, "\n".join(lines))
 
 
