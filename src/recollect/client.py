@@ -116,8 +116,8 @@ class AsyncRecollect:
         spaces: Sequence[str] | None = None,
         on_progress: Callable[[CopyProgress], None] = lambda _: None,
     ) -> Copied:
-        """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other holds
-        already stays as it is, so a copy that was cut off is run again.
+        """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other
+        already holds stays as it is, so a copy that was cut off can be run again.
         """
         there = composition.store(Settings.load(url=source), create=False)
         return await copying.copy(there, composition.store(Settings.load(url=target)), spaces, on_progress)
@@ -125,8 +125,8 @@ class AsyncRecollect:
     async def backup(
         self, file: str | Path, *, force: bool = False, on_progress: Callable[[CopyProgress], None] = lambda _: None
     ) -> Backup:
-        """Write all that the store holds at this moment to a new file, which is checked and can be opened as a store.
-        Others may write meanwhile. A file that is there is replaced only with `force`.
+        """Write all that the store holds at this moment to a new file, checked, which can be opened as a store. Others
+        may write meanwhile. An existing file is replaced only with `force`.
         """
         return await backups.backup(self._store, file, force=force, on_progress=on_progress)
 
@@ -140,7 +140,7 @@ class AsyncRecollect:
         on_progress: Callable[[CopyProgress], None] = lambda _: None,
     ) -> Copied:
         """Copy a backup, or some of its spaces, into a store, and compare the two. A space that holds other memories is
-        refused, unless `force` says to add to them. A restore that was cut off is run again.
+        refused, unless `force` says to add to them. A restore that was cut off can be run again.
         """
         target = composition.store(Settings.load(url=url))
         return await backups.restore(file, target, spaces, force=force, on_progress=on_progress)
@@ -155,8 +155,8 @@ class AsyncRecollect:
             await self._store.close()
 
     async def warm_up(self) -> None:
-        """Load an embedder that runs inside this process, so that the first question need not wait for it. A failure is
-        left to whoever embeds; the store need not be open.
+        """Load an embedder that runs inside this process, so that the first question need not wait for it. If that
+        fails, the first call that embeds says so. The store need not be open.
         """
         embedding = self._engine.embedding
         with suppress(Exception):
@@ -172,15 +172,15 @@ class AsyncRecollect:
         return list(await self._store.spaces())
 
     async def lag(self) -> dict[str, Lag]:
-        """What each external index has still to be told."""
+        """How far each external index is behind the store."""
         return {name: await feeder.lag() for name, feeder in self._engine.feeders.items()}
 
     async def sync(self) -> dict[str, int]:
-        """Tell each external index now what it has still to be told; how much that was."""
+        """Bring each external index up to date now; how many changes that took."""
         return {name: await feeder.drain() for name, feeder in self._engine.feeders.items()}
 
     async def rebuild(self, index: str, *, on_progress: Callable[[int], None] | None = None) -> int:
-        """Make an external index anew from the store, while reads go on; how many memories it holds then."""
+        """Rebuild an external index from the store, while reads go on; how many memories it then holds."""
         return await self._engine.feeder(index).rebuild(on_progress)
 
     async def doctor(self) -> Diagnosis:

@@ -222,26 +222,26 @@ class AsyncSpace(AsyncNamespace):
         return await read_nearest(found, id, self._rows)
 
     async def used(self, *ids: str) -> int:
-        """Say that memories were of use, each of them once; how many there are. Being returned counts a tenth of it."""
+        """Say that memories were useful, each once; how many of them exist. Being returned counts a tenth of that."""
         wanted = [*dict.fromkeys(check_name("id", id) for id in ids)]
         return await self._store.mark_used(self.name, wanted, now=datetime.now(UTC))
 
     async def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
-        """Offer another space to see a namespace of this one, or with `write` to change it, too: it does from when it
-        accepts until either side ends it. Granting again changes the access.
+        """Offer a namespace to another space, to see it or, with `write`, to change it too. The grant holds from when
+        that space accepts it until either side ends it. Granting again changes the access.
         """
         check_choice("access", access, get_args(Access))
         grant = Grant(self.name, check_name("namespace", namespace), check_name("space", to), access)
-        known = check_offer(grant, await self._ledger.granted_by(self.name))
+        offer = check_offer(grant, await self._ledger.granted_by(self.name))
         await self._ledger.grant(self.name, namespace, to, access)
-        return known
+        return offer
 
     async def revoke(self, namespace: str, from_: str) -> bool:
-        """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
+        """Take a grant back, from the other space's next call on. Whether there was one."""
         return await self._ledger.revoke(self.name, check_name("namespace", namespace), check_name("space", from_))
 
     async def accept(self, space: str, namespace: str) -> bool:
-        """See what another space offers to this one: from now on recalls look there. Whether there is such an offer."""
+        """Accept what another space offers to this one: recalls now look there. Whether there is such an offer."""
         offered = Grant(check_name("space", space), check_name("namespace", namespace), self.name)
         check_acceptable(offered, await self._ledger.granted_to(self.name))
         accepted = await self._ledger.accept(space, namespace, self.name)
@@ -249,11 +249,11 @@ class AsyncSpace(AsyncNamespace):
         return accepted
 
     async def refuse(self, space: str, namespace: str) -> bool:
-        """End a grant or an offer to this space: the next recall no longer looks there. Whether there was one."""
+        """End a grant or an offer to this space, from the next recall on. Whether there was one."""
         return await self._ledger.revoke(check_name("space", space), check_name("namespace", namespace), self.name)
 
     async def grants(self) -> builtins.list[Grant]:
-        """What this space lets others see, and what others let it see; offers too, which are not `accepted`."""
+        """What this space shares with others, and what others share with it; offers are not `accepted` yet."""
         return [
             *await self._ledger.granted_by(self.name),
             *await self._ledger.granted_to(self.name),

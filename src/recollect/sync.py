@@ -127,29 +127,29 @@ class Space(Namespace):
         return self._run(self._async.history(id))
 
     def used(self, *ids: str) -> int:
-        """Say that memories were of use, each of them once; how many there are. Being returned counts a tenth of it."""
+        """Say that memories were useful, each once; how many of them exist. Being returned counts a tenth of that."""
         return self._run(self._async.used(*ids))
 
     def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
-        """Offer another space to see a namespace of this one, or with `write` to change it, too: it does from when it
-        accepts until either side ends it. Granting again changes the access.
+        """Offer a namespace to another space, to see it or, with `write`, to change it too. The grant holds from when
+        that space accepts it until either side ends it. Granting again changes the access.
         """
         return self._run(self._async.grant(namespace, to, access))
 
     def revoke(self, namespace: str, from_: str) -> bool:
-        """Take a grant back: the next call of the other space finds nothing there. Whether there was one."""
+        """Take a grant back, from the other space's next call on. Whether there was one."""
         return self._run(self._async.revoke(namespace, from_))
 
     def accept(self, space: str, namespace: str) -> bool:
-        """See what another space offers to this one: from now on recalls look there. Whether there is such an offer."""
+        """Accept what another space offers to this one: recalls now look there. Whether there is such an offer."""
         return self._run(self._async.accept(space, namespace))
 
     def refuse(self, space: str, namespace: str) -> bool:
-        """End a grant or an offer to this space: the next recall no longer looks there. Whether there was one."""
+        """End a grant or an offer to this space, from the next recall on. Whether there was one."""
         return self._run(self._async.refuse(space, namespace))
 
     def grants(self) -> builtins.list[Grant]:
-        """What this space lets others see, and what others let it see; offers too, which are not `accepted`."""
+        """What this space shares with others, and what others share with it; offers are not `accepted` yet."""
         return self._run(self._async.grants())
 
     def shared(self, space: str, namespace: str) -> Namespace:
@@ -205,8 +205,8 @@ class Tokens:
         return self._run(self._async.create(spaces=spaces, scope=scope, name=name, expires=expires))
 
     def check(self, secret: str) -> Token:
-        """The token that a secret belongs to. Raises NotAllowed where there is none, or none in force; why, is told to
-        those alone who have the right secret.
+        """The token that a secret belongs to. Raises NotAllowed if there is none, or if it expired or was revoked; only
+        the right secret learns which.
         """
         return self._run(self._async.check(secret))
 
@@ -215,15 +215,13 @@ class Tokens:
         return self._run(self._async.list(space))
 
     def revoke(self, id: str) -> bool:
-        """End a token, at once and for good; whether there was one that had not been revoked. What is no id is not told
-        in an error, for it may be a secret.
+        """End a token, at once and for good; whether there was one to end. An error never repeats what was given: it
+        may be a secret.
         """
         return self._run(self._async.revoke(id))
 
     def required(self) -> bool:
-        """Whether a token was ever made, for then a server asks for one, also when all of them were revoked. Remembered
-        once it is so, for it stays so.
-        """
+        """Whether a token was ever made: servers then ask for one, even if all were revoked."""
         return self._run(self._async.required())
 
 
@@ -270,16 +268,16 @@ class Recollect(Opened):
         spaces: Sequence[str] | None = None,
         on_progress: Callable[[CopyProgress], None] = lambda _: None,
     ) -> Copied:
-        """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other holds
-        already stays as it is, so a copy that was cut off is run again.
+        """Copy all that one store holds, or some of its spaces, into another, and compare the two. What the other
+        already holds stays as it is, so a copy that was cut off can be run again.
         """
         return asyncio.run(AsyncRecollect.copy(source, target, spaces=spaces, on_progress=on_progress))
 
     def backup(
         self, file: str | Path, *, force: bool = False, on_progress: Callable[[CopyProgress], None] = lambda _: None
     ) -> Backup:
-        """Write all that the store holds at this moment to a new file, which is checked and can be opened as a store.
-        Others may write meanwhile. A file that is there is replaced only with `force`.
+        """Write all that the store holds at this moment to a new file, checked, which can be opened as a store. Others
+        may write meanwhile. An existing file is replaced only with `force`.
         """
         return self._run(self._async.backup(file, force=force, on_progress=on_progress))
 
@@ -293,13 +291,13 @@ class Recollect(Opened):
         on_progress: Callable[[CopyProgress], None] = lambda _: None,
     ) -> Copied:
         """Copy a backup, or some of its spaces, into a store, and compare the two. A space that holds other memories is
-        refused, unless `force` says to add to them. A restore that was cut off is run again.
+        refused, unless `force` says to add to them. A restore that was cut off can be run again.
         """
         return asyncio.run(AsyncRecollect.restore(file, url, spaces=spaces, force=force, on_progress=on_progress))
 
     def warm_up(self) -> None:
-        """Load an embedder that runs inside this process, so that the first question need not wait for it. A failure is
-        left to whoever embeds; the store need not be open.
+        """Load an embedder that runs inside this process, so that the first question need not wait for it. If that
+        fails, the first call that embeds says so. The store need not be open.
         """
         self._run(self._async.warm_up())
 
@@ -312,15 +310,15 @@ class Recollect(Opened):
         return self._run(self._async.spaces())
 
     def lag(self) -> dict[str, Lag]:
-        """What each external index has still to be told."""
+        """How far each external index is behind the store."""
         return self._run(self._async.lag())
 
     def sync(self) -> dict[str, int]:
-        """Tell each external index now what it has still to be told; how much that was."""
+        """Bring each external index up to date now; how many changes that took."""
         return self._run(self._async.sync())
 
     def rebuild(self, index: str, *, on_progress: Callable[[int], None] | None = None) -> int:
-        """Make an external index anew from the store, while reads go on; how many memories it holds then."""
+        """Rebuild an external index from the store, while reads go on; how many memories it then holds."""
         return self._run(self._async.rebuild(index, on_progress=on_progress))
 
     def doctor(self) -> Diagnosis:

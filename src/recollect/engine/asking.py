@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 RecallListener: TypeAlias = Callable[[str, str, Recall | RecallFailed], None]
-"""Is told, after each recall, its space, the name of its recipe, and the answer or why there was none."""
+"""Called after each recall with its space, the name of its recipe, and the answer or the RecallFailed."""
 
 
 class Asking:

@@ -37,8 +37,8 @@ class Engine:
         self.store = store
         self.guards = Guards()
         self.embedding = Embedding(embedder, store)
-        self.rememberer = Rememberer(store, store, self.embedding)
-        self.upkeep = Upkeep(store, store, self.embedding)
+        self.rememberer = Rememberer(store, self.embedding)
+        self.upkeep = Upkeep(store, self.embedding)
         self.hits = HitCounter(store)
         self.scoring = Scoring(store, self.hits.flush)
         self._questions = QueryCache(GuardedEmbedder(embedder, self.guards.of("embedder", embedder)))
@@ -61,7 +61,7 @@ class Engine:
             raise error
 
     async def close(self) -> None:
-        """Finish what is under way. The store and the embedder are whoever's opened them to close."""
+        """Finish what is under way. Whoever opened the store and the embedder closes them."""
         await self._questions.close()
         await self.scoring.close()
         await self.upkeep.close()

@@ -13,7 +13,7 @@ from recollect.engine.drafts import complete
 from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_same_text, check_vectors
-from recollect.ports import Store, VectorIndex
+from recollect.ports import Store
 from recollect.types import SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered, Scored
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ class Ingested:
 class Rememberer:
     """Writes memories: checks, embeds, links to the nearest, stores in one transaction."""
 
-    def __init__(self, store: Store, vectors: VectorIndex, embedding: Embedding) -> None:
+    def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store = store
-        self._vectors = vectors
         self._embedding = embedding
 
     async def remember(self, space: str, draft: Draft) -> Remembered:
@@ -151,7 +150,7 @@ class Rememberer:
     async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...] | None:
         """Links to the three nearest memories there are; None where the search fails: they are made later."""
         try:
-            found = (await self._vectors.search_vectors(space, vector, Filter(), limit=NEAREST + 1)).hits
+            found = (await self._store.search_vectors(space, vector, Filter(), limit=NEAREST + 1)).hits
         except RecollectError:
             return None
         return similar(id, [hit for hit in found if hit.id != id][:NEAREST])

@@ -12,9 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from recollect.engine.background import interpreter_ends
 from recollect.engine.quality import batches
-from recollect.engine.upkeep import SEEN_SPACES
+from recollect.engine.upkeep import SEEN_SPACES, interpreter_ends
 from recollect.errors import RecollectError
 from recollect.ports import Store
 

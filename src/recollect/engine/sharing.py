@@ -1,6 +1,4 @@
-"""Who may see what of whose: a namespace is offered to another space by its owner, is seen from when that space accepts
-it, and either side ends it.
-"""
+"""Grants: a space offers a namespace to another one, which sees it once it accepts; either side can end it."""
 
 from __future__ import annotations
 
@@ -15,19 +13,19 @@ from recollect.ports import Ledger
 from recollect.types import Access, Grant
 
 OWNERS = 16
-"""From how many spaces one space may accept something: each of them is a search more for its recalls."""
+"""How many spaces one space may accept something from: its recalls search each of them."""
 
 OFFERS = 1000
-"""How many offers a space may have out that were not accepted yet. They count for the space that makes them, so that
-nobody uses up another's.
+"""How many offers of a space may wait to be accepted. They count for the space that makes them, so nobody can use up
+another's.
 """
 
 ALONE_SECONDS = 1.0
-"""How long it is remembered that nobody shares anything with a space, so that the many of which this is true do not ask
-with each recall. What another process accepts is seen after that; what is taken back is out of reach at once.
+"""How long it is remembered that nobody shares anything with a space, so that its recalls need not ask each time. What
+another process accepts is seen after that; what is taken back is out of reach at once.
 """
 ALONE_SPACES = 10_000
-"""Of how many spaces that is remembered."""
+"""How many spaces that is remembered for."""
 
 Visible: TypeAlias = Mapping[str, tuple[str, ...]]
 """Namespaces of others by the space they belong to; never an empty tuple, which would mean all there are."""

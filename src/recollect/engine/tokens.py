@@ -66,8 +66,8 @@ class AsyncTokens:
         return Issued(token, secret)
 
     async def check(self, secret: str) -> Token:
-        """The token that a secret belongs to. Raises NotAllowed where there is none, or none in force; why, is told to
-        those alone who have the right secret.
+        """The token that a secret belongs to. Raises NotAllowed if there is none, or if it expired or was revoked; only
+        the right secret learns which.
         """
         form = SECRET.fullmatch(_text("a token", secret))
         found = await self._ledger.token(form[1]) if form else None
@@ -100,16 +100,15 @@ class AsyncTokens:
         return [token for token in await self._ledger.tokens() if space is None or space in token.spaces]
 
     async def revoke(self, id: str) -> bool:
-        """End a token, at once and for good; whether there was one that had not been revoked. What is no id is not told
-        in an error, for it may be a secret.
+        """End a token, at once and for good; whether there was one to end. An error never repeats what was given: it
+        may be a secret.
         """
         known = bool(ID.fullmatch(_text("the id of a token", id)))
         return known and await self._ledger.revoke_token(id, datetime.now(UTC))
 
     async def required(self) -> bool:
-        """Whether a token was ever made, for then a server asks for one, also when all of them were revoked. Remembered
-        once it is so, for it stays so.
-        """
+        """Whether a token was ever made: servers then ask for one, even if all were revoked."""
+        # what is true once stays true
         self._required = self._required or await self._ledger.any_token()
         return self._required
 

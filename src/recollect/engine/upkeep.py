@@ -9,11 +9,10 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
-from recollect.engine.background import interpreter_ends
 from recollect.engine.embedding import Embedding
 from recollect.engine.remember import EMBED_BATCH, NEAREST, similar
 from recollect.errors import RecollectError
-from recollect.ports import Store, VectorIndex
+from recollect.ports import Store
 from recollect.types import Memory
 
 _log = logging.getLogger(__name__)
@@ -30,9 +29,8 @@ class Upkeep:
     try, `close` stops it between two batches.
     """
 
-    def __init__(self, store: Store, vectors: VectorIndex, embedding: Embedding) -> None:
+    def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store = store
-        self._vectors = vectors
         self._embedding = embedding
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._working: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -126,7 +124,14 @@ class Upkeep:
 
     async def _link_some(self, space: str) -> bool:
         ids = await self._store.unlinked(space, limit=LINK_BATCH)
-        found = await self._vectors.nearest_to(space, ids, limit=NEAREST) if ids else {}
+        found = await self._store.nearest_to(space, ids, limit=NEAREST) if ids else {}
         if found:
             await self._store.link_nearest(space, {id: similar(id, hits) for id, hits in found.items()})
         return bool(found)
+
+
+def interpreter_ends(error: BaseException) -> bool:
+    """Whether work in the background failed because Python ends and nobody closed the client: there are no threads for
+    it any more, and nobody to tell.
+    """
+    return isinstance(error, RuntimeError) and "interpreter shutdown" in str(error)
