@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -75,7 +75,7 @@ class FaultyStore(SqliteStore):
         super().__init__(path)
         self.rows, self.meaning, self.reading_vectors, self.links = Fault(), Fault(), Fault(), Fault()
 
-    async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
+    async def get(self, space: str, ids: Iterable[str]) -> dict[str, Memory]:
         await self.rows.strike()
         return await super().get(space, ids)
 

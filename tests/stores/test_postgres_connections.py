@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 import psycopg
@@ -15,10 +16,11 @@ from recollect.errors import BackendError, BackendTimeout, BackendUnavailable, I
 from recollect.settings import PostgresSettings
 from recollect.stores.postgres.connections import ATTEMPTS, Connections
 from recollect.stores.postgres.failures import BACKEND, Place, translate
+from recollect.stores.postgres.pool import Share
 
 Make: TypeAlias = Callable[..., Awaitable[Connections]]
 Database: TypeAlias = AsyncConnection[Any]
-SIZE = 2
+SIZE = 4
 FOREVER = "SELECT pg_sleep(1000)"
 SLEEPING = f"SELECT count(*) FROM pg_stat_activity WHERE query = '{FOREVER}' AND state = 'active'"
 TOLD = """
@@ -274,16 +276,33 @@ async def test_a_starved_pool_says_so(make: Make) -> None:
 async def test_searches_leave_a_connection_to_the_others(make: Make) -> None:
     """However many search, what they have found can be read; and a search that finds no connection says so."""
     connections = await make(pool_size=3, acquire_timeout=0.1)
-    searching = [asyncio.create_task(connections.search(lambda db: value(db, FOREVER))) for _ in range(2)]
+    forever, search = (lambda db: value(db, FOREVER)), partial(connections.read, share="search")
+    searching = [asyncio.create_task(search(forever)) for _ in range(2)]
     while await connections.read(lambda db: value(db, SLEEPING)) < 2:
         pass
-    with pytest.raises(BackendUnavailable, match=r"All 3 connections .* were in use for 0\.1 s"):
-        await connections.search(lambda db: value(db, "SELECT 1"))
+    with pytest.raises(BackendUnavailable, match=r"All 2 connections .* were in use for 0\.1 s"):
+        await search(lambda db: value(db, "SELECT 1"))
     assert await connections.read(lambda db: value(db, "SELECT 1")) == 1
     for task in searching:
         task.cancel()
     await asyncio.wait(searching)
-    assert await connections.search(lambda db: value(db, "SELECT 2")) == 2
+    assert await search(lambda db: value(db, "SELECT 2")) == 2
+
+
+async def test_a_crowd_of_slow_writes_leaves_recalls_half_of_the_pool(make: Make, pg_dsn: str) -> None:
+    """However many write, and however long each takes, searches and the rows they found are read at once."""
+    connections = await make(pool_size=SIZE, acquire_timeout=0.1)
+    writing = [asyncio.create_task(connections.write(lambda db: value(db, FOREVER))) for _ in range(3 * SIZE)]
+    await until_sleeping(pg_dsn, SIZE // 2)
+    shares: tuple[Share, ...] = ("search", "rows")
+    for share in shares:
+        assert await connections.read(lambda db: value(db, "SELECT 1"), share=share) == 1
+    with pytest.raises(BackendUnavailable, match=rf"All {SIZE // 2} connections .* were in use for 0\.1 s"):
+        await connections.read(lambda db: value(db, "SELECT 1"))
+    assert await sleeping(pg_dsn) == SIZE // 2
+    for task in writing:
+        task.cancel()
+    await asyncio.wait(writing)
 
 
 async def test_a_slow_statement_is_stopped(make: Make) -> None:
@@ -340,7 +359,7 @@ async def test_a_cancelled_wait_for_a_connection(connections: Connections) -> No
     gone = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(end) for end in gone] == [asyncio.CancelledError] * 5
     go_on.set()
-    assert await asyncio.gather(*holding) == [[], []]
+    assert await asyncio.gather(*holding) == [[]] * SIZE
     assert await asyncio.gather(*(connections.read(spaces) for _ in range(4))) == [[]] * 4
 
 

@@ -14,6 +14,7 @@ from recollect.conformance.samples import memory, record
 from recollect.errors import NotFound
 from recollect.indexes import paths
 from recollect.ports import Reached
+from recollect.stores.contents import Space
 from recollect.stores.named_sql import read
 from recollect.stores.postgres.store import PostgresStore
 from recollect.stores.sqlite import graph as sqlite_graph
@@ -39,8 +40,8 @@ def walked_in_sqlite(edges: list[Edge], seeds: set[str], depth: int) -> list[Rea
     db = apsw.Connection(":memory:")
     db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
     db.executemany(MEMORY, NODES)
-    sqlite_graph.link(db, 1, edges)
-    return sqlite_graph.walk(db, 1, sorted(seeds), Filter(), depth=depth, limit=100)
+    sqlite_graph.link(db, Space(1, "here"), edges)
+    return [*sqlite_graph.walk(db, Space(1, "here"), sorted(seeds), Filter(), depth=depth, limit=100)]
 
 
 async def walked(store: PostgresStore, edges: list[Edge], seeds: set[str], depth: int) -> list[Reached]:

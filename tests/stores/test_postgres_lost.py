@@ -79,7 +79,7 @@ async def everywhere(connections: Connections) -> list[list[str]]:
         await together.wait()
         return await spaces(db)
 
-    return await asyncio.gather(*(connections.read(read) for _ in range(SIZE)))
+    return await asyncio.gather(*(connections.read(read, share="rows") for _ in range(SIZE)))
 
 
 async def test_idle_connections_that_were_cut(connections: Connections, pg_dsn: str) -> None:

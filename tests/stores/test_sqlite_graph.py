@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.indexes import paths
+from recollect.stores.contents import Space
 from recollect.stores.named_sql import read
 from recollect.stores.sqlite import graph
 from recollect.types import Edge, Filter
@@ -29,7 +30,7 @@ def store(edges: list[Edge]) -> apsw.Connection:
     db = apsw.Connection(":memory:")
     db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
     db.executemany(MEMORY, NODES)
-    graph.link(db, 1, edges)
+    graph.link(db, Space(1, "here"), edges)
     return db
 
 
@@ -53,7 +54,7 @@ def best_paths(edges: list[Edge], seeds: set[str], depth: int) -> dict[str, floa
 @given(edges=st.lists(EDGE, max_size=12), seeds=st.sets(st.sampled_from(NODES), min_size=1), depth=st.integers(1, 3))
 def test_a_walk_finds_the_best_paths(edges: list[Edge], seeds: set[str], depth: int) -> None:
     """A walk reaches what paths reach, each by its best one, in order."""
-    hits = graph.walk(store(edges), 1, sorted(seeds), Filter(), depth=depth, limit=100)
+    hits = graph.walk(store(edges), Space(1, "here"), sorted(seeds), Filter(), depth=depth, limit=100)
     expected = best_paths(edges, seeds, depth)
     assert {hit.id for hit in hits} == expected.keys()
     assert all(math.isclose(hit.strength, expected[hit.id]) and 1 <= hit.steps <= depth for hit in hits)
@@ -66,7 +67,7 @@ def test_a_hub_does_not_stop_a_walk() -> None:
     db = store([])
     db.executemany(MEMORY, ((f"n{number:06}",) for number in range(count)))
     edges = [Edge("a", f"n{number:06}", strength=0.5 if number < 10 else 0.9) for number in range(count)]
-    graph.link(db, 1, edges)
-    hits = graph.walk(db, 1, ["a"], Filter(), depth=1, limit=count)
+    graph.link(db, Space(1, "here"), edges)
+    hits = graph.walk(db, Space(1, "here"), ["a"], Filter(), depth=1, limit=count)
     assert len(hits) == paths.LINKS_PER_STEP
     assert {hit.strength for hit in hits} == {0.9}

@@ -82,41 +82,41 @@ class Reached(NamedTuple):
 
 
 class WordIndex(Protocol):
-    async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits: ...
+    async def search_words(self, space: str, /, search: WordSearch, where: Filter, *, limit: int) -> WordHits: ...
 
 
 class VectorIndex(Protocol):
     async def search_vectors(
-        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self, space: str, /, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
     ) -> VectorHits:
         """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99."""
 
-    async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
+    async def nearest_to(self, space: str, /, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
         """For each of these memories that has a vector, the others that are nearest to it, whatever their state."""
 
-    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]: ...
+    async def vectors(self, space: str, /, ids: Sequence[str]) -> dict[str, Vector]: ...
 
 
 class GraphIndex(Protocol):
-    async def link(self, space: str, edges: Sequence[Edge]) -> None:
+    async def link(self, space: str, /, edges: Sequence[Edge]) -> None:
         """Add edges; same ends and relation: the strength is replaced. Raises NotFound when an end is not here."""
 
-    async def link_nearest(self, space: str, nearest: Mapping[str, Sequence[Edge]]) -> None:
+    async def link_nearest(self, space: str, /, nearest: Mapping[str, Sequence[Edge]]) -> None:
         """For each of these memories its links to its nearest, which it is then marked to have; a link whose end was
         forgotten meanwhile is left out.
         """
 
-    async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int: ...
+    async def unlink(self, space: str, /, source: str, target: str, relation: str | None = None) -> int: ...
 
     async def walk(
-        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+        self, space: str, /, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
     ) -> Sequence[Reached]:
         """Memories within `depth` (1 to 3) steps of a seed, along links in either direction, by the best product of
         strengths over all paths, best first, ties by id. Seeds are left out unless another seed reaches them.
         Only memories that pass `where` are returned; the walk may pass through the others of this space.
         """
 
-    def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
+    def edges(self, space: str, /, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
         """Every edge of the space, or those that touch these ids, streamed."""
 
 
@@ -147,15 +147,15 @@ class ExternalIndex(Engine, Protocol):
     async def use(self, generation: Generation) -> None:
         """Hold the vectors of this generation from now on, if it holds any. An engine that is down is no error here."""
 
-    async def apply(self, space: str, changes: Sequence[Change]) -> None:
+    async def apply(self, space: str, /, changes: Sequence[Change]) -> None:
         """Bring these memories to these states, durable on return. Doing it twice does no harm; the later of two
         states of one memory comes later in the sequence, or in a later call.
         """
 
-    async def count(self, space: str) -> int:
+    async def count(self, space: str, /) -> int:
         """How many memories of a space it holds."""
 
-    def ids(self, space: str) -> AsyncIterator[str]:
+    def ids(self, space: str, /) -> AsyncIterator[str]:
         """The ids of a space that it holds, streamed."""
 
     async def spaces(self) -> Sequence[str]:
@@ -176,6 +176,6 @@ class ExternalLinks(ExternalIndex, Protocol):
     """An external index that answers the graph leg."""
 
     async def walk(
-        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+        self, space: str, /, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
     ) -> Sequence[Reached]:
         """See `GraphIndex.walk`."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.limits import METADATA_BYTES, TAGS, check_supersedable
@@ -20,6 +20,13 @@ CHANGEABLE: Final = (
     "text", "title", "kind", "namespace", "tags", "source", "metadata",
     "occurred_at", "expires_at", "quality", "thread", "place",
 )  # fmt: skip
+
+
+class Space(NamedTuple):
+    """A space, and the number that stands for it in a database."""
+
+    number: int
+    name: str
 
 
 class Thread(NamedTuple):
@@ -250,6 +257,20 @@ def check_dimensions(vectors: Iterable[Vector], generation: Generation) -> None:
 
 
 # Links
+
+EdgeKey: TypeAlias = tuple[int, int, str]
+"""Where an edge stands in its table: source, target, relation."""
+EDGES_PER_READ: Final = 1_000
+
+
+async def stream_edges(
+    read: Callable[[EdgeKey, int], Awaitable[Sequence[tuple[EdgeKey, Edge]]]],
+) -> AsyncIterator[Edge]:
+    """All edges of a space, a page at a time. `read` gives the edges after a key, each with its own key."""
+    last: EdgeKey = (0, 0, "")
+    while page := await read(last, EDGES_PER_READ):
+        for last, edge in page:  # noqa: B007 (the next page begins after the last key of this one)
+            yield edge
 
 
 def check_edges(edges: Iterable[Edge]) -> None:

@@ -24,20 +24,19 @@ from recollect.settings import PostgresSettings
 from recollect.stores.named_sql import load
 from recollect.stores.postgres import letters, migrations
 from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
-from recollect.stores.postgres.pool import Address, Pool, Types, closed, connect
+from recollect.stores.postgres.pool import Address, Pool, Share, Types, closed, connect
 from recollect.types import Migration
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AsyncConnection[Any]], Awaitable[T]]
-Once: TypeAlias = Callable[[Pool, str, Work[T]], Awaitable[T]]
 
 Q = load(__name__, "connections.sql")
 ATTEMPTS: Final = 8
-"""How often a write is run that collides with others. On a busy machine five were not enough for four others that store
-and forget the same text.
+"""Transactions that are begun for one call, at most. On a busy machine five were not enough for a write that collides
+with four others that store and forget the same text.
 """
 PAUSE: Final = 0.02
-"""Seconds before such a write is run again, at most; twice as long each time."""
+"""Seconds before a write that collided is run again, at most; twice as long each time."""
 _log = logging.getLogger(__name__)
 COLLISIONS: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 
@@ -89,25 +88,18 @@ class Connections:
                 await asyncio.wait(self._tasks)
             await pool.close()
 
-    async def read(self, work: Work[T], *, space: int | None = None) -> T:
+    async def read(self, work: Work[T], *, space: int | None = None, share: Share = "other") -> T:
         """Run `work` on one snapshot of the store. Cancelling the wait stops the work."""
-        return await self._apart(self._read, self._begin("read", space), work)
-
-    async def search(self, work: Work[T], *, space: int | None = None) -> T:
-        """Read, as one of those that search: they leave a connection to the others."""
-        return await self._apart(self._search, self._begin("read", space), work)
+        return await self._run(self._begin("read", space), work, share)
 
     async def write(self, work: Work[T], *, space: int | None = None) -> T:
-        """Run `work` in one transaction, durable on return; an error, or cancelling the wait, undoes all of it. What
-        collides with other writers is run again.
-        """
-        return await self._apart(self._write, self._begin("write", space), work)
+        """Run `work` in one transaction, durable on return; an error, or cancelling the wait, undoes all of it."""
+        return await self._run(self._begin("write", space), work, "other", commit=True)
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection[Any]]:
         """A connection beside the pool, for what cannot be part of a transaction or takes its time."""
-        if not self._pool:
-            raise closed(self.place)
+        self._opened()
         async with self._alone() as db:
             await db.execute(Q["session"].format(path=self._path))
             yield db
@@ -121,27 +113,6 @@ class Connections:
             still = copy(self)
             still._snapshot = row[0] if row else None
             yield still
-
-    async def _read(self, pool: Pool, begin: str, work: Work[T]) -> T:
-        db = await pool.acquire(begin)
-        try:
-            answer = await work(db)
-        finally:
-            self._start(pool.give_back(db))  # a read has nothing to commit: its answer does not wait for its end
-        return answer
-
-    async def _search(self, pool: Pool, begin: str, work: Work[T]) -> T:
-        async with pool.searching():
-            return await self._read(pool, begin, work)
-
-    async def _write(self, pool: Pool, begin: str, work: Work[T]) -> T:
-        db = await pool.acquire(begin)
-        try:
-            answer = await work(db)
-            await self._commit(db)
-        finally:
-            self._start(pool.give_back(db))
-        return answer
 
     async def _commit(self, db: AsyncConnection[Any]) -> None:
         try:
@@ -157,11 +128,9 @@ class Connections:
         if done != "COMMIT":
             raise BackendError(f"A change was not stored in {self.place}: an error in it was ignored.", backend=BACKEND)
 
-    async def _apart(self, once: Once[T], begin: str, work: Work[T]) -> T:
+    async def _run(self, begin: str, work: Work[T], share: Share, *, commit: bool = False) -> T:
         """Run in a task of its own, which is told to stop when nobody waits for it any more."""
-        if not self._pool:
-            raise closed(self.place)
-        task = self._start(self._repeated(once, self._pool, begin, work))
+        task = self._start(self._repeated(self._opened(), begin, work, share, commit=commit))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -171,29 +140,49 @@ class Connections:
         except psycopg.Error as error:
             raise translate(error, self.place) from error
 
-    async def _repeated(self, once: Once[T], pool: Pool, begin: str, work: Work[T]) -> T:
-        """Again after a collision, a few times; and once more when the connection was lost, for with it the server
-        has undone what was done.
+    async def _repeated(self, pool: Pool, begin: str, work: Work[T], share: Share, *, commit: bool) -> T:
+        """Run a transaction, again where that helps. This is the only place that retries.
+
+        A collision with another writer (a deadlock, or a row that both add) is run again after a pause, up to
+        `ATTEMPTS` times: the second time it sees what the other has stored. A connection that was lost before the
+        COMMIT is replaced and the work run again, once: the server has undone what it had done. A COMMIT whose answer
+        was lost is not run again, because the change may be stored.
         """
-        collisions, lost = 0, False
+        attempt, lost = 1, False
         while True:
             try:
-                return await once(pool, begin, work)
+                return await self._once(pool, begin, work, share, commit=commit)
             except COLLISIONS:
-                collisions += 1
-                if collisions == ATTEMPTS:
+                if attempt == ATTEMPTS:
                     raise
-                await asyncio.sleep(random.uniform(0, PAUSE * 2**collisions))  # noqa: S311 (nothing secret)
+                await asyncio.sleep(random.uniform(0, PAUSE * 2**attempt))  # noqa: S311 (nothing secret)
             except psycopg.OperationalError as error:
-                if lost or not is_lost(error):
+                if lost or attempt == ATTEMPTS or not is_lost(error):
                     raise
                 lost = True
+                await pool.renew()
+            attempt += 1
+
+    async def _once(self, pool: Pool, begin: str, work: Work[T], share: Share, *, commit: bool) -> T:
+        db = await pool.acquire(begin, share)
+        try:
+            answer = await work(db)
+            if commit:
+                await self._commit(db)
+        finally:
+            self._start(pool.give_back(db))  # a read has nothing to commit: its answer does not wait for its end
+        return answer
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def _opened(self) -> Pool:
+        if not self._pool:
+            raise closed(self.place)
+        return self._pool
 
     def _begin(self, mode: str, space: int | None) -> str:
         """The statement that begins a transaction and sets what holds in it: one trip to the server."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
 
 from recollect.indexes import paths
 from recollect.ports import Reached
-from recollect.stores.contents import check_edges, check_ends, ends_of, present
+from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import where_clause
 from recollect.stores.postgres.rows import rows_of, statements
@@ -15,17 +14,13 @@ from recollect.types import SIMILAR, Edge, Filter
 
 Q = statements("graph.sql")
 
-Key: TypeAlias = tuple[int, int, str]
-"""Where an edge stands in the table: source, target, relation."""
-FIRST: Final[Key] = (0, 0, "")
 
-
-async def link(db: Database, space: int, edges: Sequence[Edge]) -> None:
+async def link(db: Database, space: Space, edges: Sequence[Edge]) -> None:
     """Store edges, all or none."""
     check_edges(edges)
-    rows = await _hold(db, space, edges)
+    rows = await _hold(db, space.number, edges)
     check_ends(edges, rows)
-    await _put(db, space, edges, rows)
+    await _put(db, space.number, edges, rows)
 
 
 async def link_present(db: Database, space: int, edges: Sequence[Edge]) -> None:
@@ -35,14 +30,14 @@ async def link_present(db: Database, space: int, edges: Sequence[Edge]) -> None:
     await _put(db, space, present(edges, rows), rows)
 
 
-async def link_nearest(db: Database, space: int, nearest: Mapping[str, Sequence[Edge]]) -> None:
+async def link_nearest(db: Database, space: Space, nearest: Mapping[str, Sequence[Edge]]) -> None:
     """Store the edges of memories to their nearest, and that they have them."""
     edges = [edge for edges in nearest.values() for edge in edges]
     check_edges(edges)
-    rows = await _hold(db, space, edges, nearest)
-    await _put(db, space, present(edges, rows), rows)
+    rows = await _hold(db, space.number, edges, nearest)
+    await _put(db, space.number, present(edges, rows), rows)
     linked = [rows[id] for id in nearest if id in rows]
-    await db.execute(Q["mark_linked"], {"space": space, "rows": linked})
+    await db.execute(Q["mark_linked"], {"space": space.number, "rows": linked})
 
 
 async def unlink_nearest(db: Database, space: int, row: int) -> None:
@@ -50,20 +45,20 @@ async def unlink_nearest(db: Database, space: int, row: int) -> None:
     await db.execute(Q["delete_relation"], {"space": space, "row": row, "relation": SIMILAR})
 
 
-async def unlink(db: Database, space: int, source: str, target: str, relation: str | None) -> int:
-    ends = {"space": space, "source": source, "target": target, "relation": relation}
+async def unlink(db: Database, space: Space, source: str, target: str, relation: str | None = None) -> int:
+    ends = {"space": space.number, "source": source, "target": target, "relation": relation}
     return (await db.execute(Q["unlink"], ends)).rowcount
 
 
-async def edges_of(db: Database, space: int, ids: Sequence[str]) -> list[Edge]:
-    return [Edge(*found) for found in await rows_of(db, Q["edges_of"], space=space, ids=list(ids))]
+async def edges_of(db: Database, space: Space, ids: Sequence[str]) -> list[Edge]:
+    return [Edge(*found) for found in await rows_of(db, Q["edges_of"], space=space.number, ids=list(ids))]
 
 
-async def edges_after(db: Database, space: int, last: Key, limit: int) -> list[tuple[Key, Edge]]:
+async def edges_after(db: Database, space: Space, last: EdgeKey, limit: int) -> list[tuple[EdgeKey, Edge]]:
     """Some of the space's edges, each with the key to continue after it."""
     source, target, relation = last
     found = await rows_of(
-        db, Q["edges_after"], space=space, source=source, target=target, relation=relation, limit=limit
+        db, Q["edges_after"], space=space.number, source=source, target=target, relation=relation, limit=limit
     )
     return [
         ((row, other, relation), Edge(source, target, relation, strength))
@@ -72,17 +67,17 @@ async def edges_after(db: Database, space: int, last: Key, limit: int) -> list[t
 
 
 async def walk(
-    db: Database, space: int, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
-) -> list[Reached]:
+    db: Database, space: Space, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+) -> Sequence[Reached]:
     """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`. A walk of one
     step, which is what most recalls ask for, has a statement that is quicker to plan.
     """
     paths.check_depth(depth)
-    condition, values = where_clause(space, where)
+    condition, values = where_clause(space.number, where)
     found = await rows_of(
         db,
         Q["neighbours" if depth == 1 else "walk"].format(where=condition),
-        space=space,
+        space=space.number,
         seeds=list(seeds),
         depth=depth,
         limit=limit,

@@ -36,7 +36,9 @@ class PostgresLedger(SqlLedger):
 
     async def _read(self, statement: str, space: str | None = None, **values: Any) -> Sequence[tuple[Any, ...]]:
         number = None if space is None else await self._numbers.of(space)
-        done = await self._numbers.connections().read(lambda db: _run(db, statement, number, values), space=number)
+        done = await self._numbers.connections().read(
+            lambda db: _run(db, statement, number, values), space=number, share="rows"
+        )
         return done.rows
 
     async def _write(self, *steps: Step, space: str | None = None, begin: bool = False) -> list[Done]:

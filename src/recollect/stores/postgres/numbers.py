@@ -25,7 +25,7 @@ class Numbers:
     async def of(self, space: str) -> int:
         """The number that stands for a space. It never changes, and is remembered once there is one."""
         if space not in self._spaces:
-            number = await self.connections().read(lambda db: space_number(db, space))
+            number = await self.connections().read(lambda db: space_number(db, space), share="rows")
             if number is None:
                 return NOWHERE
             self._spaces[space] = number

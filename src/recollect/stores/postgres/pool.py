@@ -1,7 +1,8 @@
 """The pool of connections to one server: how they are made, lent and given up.
 
-A connection that was cut while it lay idle is replaced by another. A server that cannot be reached ends the wait for a
-connection at once, with the reason; and no answer is waited for without end.
+The pool is the only gate in front of the server: whoever wants a connection waits here, for `acquire_timeout` at most,
+and takes it out of a share of the pool (see `Share`). A server that cannot be reached ends the wait at once, with the
+reason; and no answer is waited for without end.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -26,19 +26,20 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import BackendError, BackendUnavailable
 from recollect.settings import PostgresSettings
-from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
+from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, translate
 
 T = TypeVar("T")
 Types: TypeAlias = Sequence[TypeInfo]
 Address: TypeAlias = Callable[[], Awaitable[str]]
 """The DSN to connect to. That of a private server has the server started first if it does not run."""
 
+Share: TypeAlias = Literal["search", "rows", "other"]
+"""What a connection is wanted for. Searches leave one connection free, so that a crowd of them does not delay recalls
+that only have to read the rows they found: those (`rows`) may use the whole pool. Everything else, above all writes,
+gets half of the pool, however many ask, so that recalls never wait for a crowd of slow writes.
+"""
 WARM: Final = 3
 """Connections that are kept open: the lanes of one recall."""
-SPARE: Final = 1
-"""Connections that searches leave to others, if there are more than that: what searches have found is read on them, and
-a crowd that searches does not keep those waiting whose answer is almost there.
-"""
 GRACE: Final = 5.0
 """Seconds that a server is given to stop a statement by itself before it is taken for dead."""
 TRYING: Final = 0.5
@@ -62,6 +63,7 @@ class Connection(AsyncConnection[TupleRow]):
 
     patience: float | None = None
     given_up = False
+    share: Share = "rows"
 
     async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
         """All that is ever waited for, the answer to one statement at a time."""
@@ -111,14 +113,16 @@ class Pool:
         self._lent = 0
         self._failure: psycopg.Error | BackendError | None = None
         self._waiting: set[asyncio.Timeout] = set()
-        self._searches = asyncio.Semaphore(max(settings.pool_size - SPARE, 1))
+        size = settings.pool_size
+        self._most: dict[Share, int] = {"search": max(size - 1, 1), "rows": size, "other": max(size // 2, 1)}
+        self._shares = {share: asyncio.Semaphore(most) for share, most in self._most.items()}
         self._pool = AsyncConnectionPool(
             self._conninfo,
             connection_class=Connection,
             kwargs={"autocommit": True, "prepare_threshold": None},
             configure=self._configure,
-            min_size=min(WARM, settings.pool_size),
-            max_size=settings.pool_size,
+            min_size=min(WARM, size),
+            max_size=size,
             timeout=settings.acquire_timeout,
             reconnect_timeout=TRYING,
             reconnect_failed=self._explain,
@@ -131,38 +135,22 @@ class Pool:
     async def close(self) -> None:
         await self._pool.close()
 
-    async def acquire(self, begin: str) -> Connection:
-        """A connection on which a transaction was begun: give it back in any case. Beginning is also what shows whether
-        a connection is still there; all that lay idle may have been cut.
+    async def acquire(self, begin: str, share: Share) -> Connection:
+        """A connection on which a transaction was begun: give it back in any case. Beginning it is also what shows
+        whether the connection is still there.
         """
-        stale = self._settings.pool_size
-        while True:
-            db = await self._get()
-            self._failure = None
-            self._lent += 1
-            try:
-                await db.execute(begin)
-            except BaseException as error:
-                await self.give_back(db)
-                if not stale or not is_lost(error):
-                    raise
-                stale -= 1
-                await self._address()  # a private server that was killed is back before others are waited for
-            else:
-                return db
+        db = await self._get(share)
+        try:
+            await db.execute(begin)
+        except BaseException:
+            await self.give_back(db)
+            raise
+        return db
 
-    @asynccontextmanager
-    async def searching(self) -> AsyncIterator[None]:
-        """Around the use of a connection for a search, of which not all may be at work at once."""
-        try:
-            async with asyncio.timeout(self._settings.acquire_timeout):
-                await self._searches.acquire()
-        except TimeoutError:
-            raise self._starved() from None
-        try:
-            yield
-        finally:
-            self._searches.release()
+    async def renew(self) -> None:
+        """Replace all idle connections that were cut. A private server that was killed is started again first."""
+        await self._address()
+        await self._pool.check()
 
     async def give_back(self, db: Connection) -> None:
         """End what a connection was doing and let others have it; what is closed is replaced."""
@@ -174,34 +162,42 @@ class Pool:
             await db.close()
         finally:
             self._lent -= 1
+            self._shares[db.share].release()
             await self._pool.putconn(db)
 
-    async def _get(self) -> Connection:
-        scope = asyncio.timeout(None)
+    async def _get(self, share: Share) -> Connection:
+        scope = asyncio.timeout(self._settings.acquire_timeout)
         self._waiting.add(scope)
         try:
             async with scope:
-                return await self._pool.getconn()
-        except PoolTimeout as error:
-            raise self._starved() from error
+                await self._shares[share].acquire()
+                try:
+                    db = await self._pool.getconn()
+                except BaseException:
+                    self._shares[share].release()
+                    raise
         except PoolClosed as error:
             raise closed(self._place) from error
-        except TimeoutError:
-            raise self._starved() from self._failure
+        except (PoolTimeout, TimeoutError) as error:
+            raise self._starved(share) from self._failure or error
         finally:
             self._waiting.discard(scope)
+        self._failure = None
+        self._lent += 1
+        db.share = share
+        return db
 
-    def _starved(self) -> BackendError:
+    def _starved(self, share: Share) -> BackendError:
         """Why there was no connection."""
         if isinstance(self._failure, BackendError):
             return self._failure
         if self._failure:
             return translate(self._failure, self._place)
-        seconds, size = self._settings.acquire_timeout, self._settings.pool_size
+        seconds, most = self._settings.acquire_timeout, self._most[share]
         if not self._lent:
             return BackendUnavailable(f"{self._place} accepted no connection within {seconds:g} s.", backend=BACKEND)
         return BackendUnavailable(
-            f"All {size} connections to {self._place} were in use for {seconds:g} s: "
+            f"All {most} connections to {self._place} that this call may use were in use for {seconds:g} s: "
             "make [postgres] pool_size larger, or ask less at once.",
             backend=BACKEND,
         )

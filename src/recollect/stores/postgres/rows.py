@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from recollect.stores.contents import json_text, utc
+from recollect.stores.contents import Space, json_text, utc
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database
 from recollect.types import EmbeddingState, Memory
@@ -125,16 +125,16 @@ def decode(space: str, columns: Columns) -> Memory:
     )
 
 
-async def stored(db: Database, name: str, statement: str, **values: object) -> list[Stored]:
-    """The memories that a statement finds, one that begins with the query `memory`."""
-    found = await (await db.execute(statement, values)).fetchall()
-    return [Stored(row, hash, decode(name, columns)) for row, hash, *columns in found]
+async def stored(db: Database, space: Space, statement: str, **values: object) -> list[Stored]:
+    """The memories of a space that a statement finds, one that begins with the query `memory`."""
+    found = await rows_of(db, statement, space=space.number, **values)
+    return [Stored(row, hash, decode(space.name, columns)) for row, hash, *columns in found]
 
 
-async def fetch(db: Database, space: int, name: str, ids: Iterable[str]) -> dict[str, Memory]:
+async def fetch(db: Database, space: Space, ids: Iterable[str]) -> dict[str, Memory]:
     """The memories with these ids, in their order; those that are not in the space are left out."""
     wanted = list(ids)
-    found = {one.memory.id: one.memory for one in await stored(db, name, Q["memories"], space=space, ids=wanted)}
+    found = {one.memory.id: one.memory for one in await stored(db, space, Q["memories"], ids=wanted)}
     return {id: found[id] for id in wanted if id in found}
 
 

@@ -5,15 +5,16 @@ and by link.
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from recollect.ports import Beside, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
+from recollect.ports import VectorHits, WordHits, WordSearch
 from recollect.settings import PostgresSettings, Settings
 from recollect.stores.address import path_of
+from recollect.stores.contents import Space, stream_edges
 from recollect.stores.postgres import (
     graph,
     letters,
@@ -26,9 +27,11 @@ from recollect.stores.postgres import (
 )
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.connections import Connections
+from recollect.stores.postgres.generations import GenerationRow
 from recollect.stores.postgres.ledger import PostgresLedger
 from recollect.stores.postgres.numbers import NOWHERE, Numbers
 from recollect.stores.postgres.owners import Owner
+from recollect.stores.postgres.pool import Share
 from recollect.stores.postgres.rows import ensure_space, fetch
 from recollect.stores.postgres.vectors import VectorSearch
 from recollect.types import (
@@ -36,22 +39,44 @@ from recollect.types import (
     Edge,
     Filter,
     Generation,
-    Memory,
     Migration,
-    Page,
     Record,
     Remembered,
     Scored,
-    SpaceStats,
 )
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.server import EmbeddedServer
     from recollect.types import Vector
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-EDGES_PER_READ: Final = 1_000
+
+def _reads(
+    work: Callable[Concatenate[Database, Space, P], Awaitable[T]], share: Share = "other"
+) -> Callable[Concatenate[PostgresStore, str, P], Coroutine[Any, Any, T]]:
+    """The method of a store that runs `work` on a snapshot of one space."""
+
+    @wraps(work)
+    async def method(store: PostgresStore, space: str, /, *given: P.args, **named: P.kwargs) -> T:
+        here = Space(await store._numbers.of(space), space)
+        return await store._connections.read(lambda db: work(db, here, *given, **named), space=here.number, share=share)
+
+    return method
+
+
+def _writes(
+    work: Callable[Concatenate[Database, Space, P], Awaitable[T]],
+) -> Callable[Concatenate[PostgresStore, str, P], Coroutine[Any, Any, T]]:
+    """The method of a store that runs `work` in a transaction that writes to one space."""
+
+    @wraps(work)
+    async def method(store: PostgresStore, space: str, /, *given: P.args, **named: P.kwargs) -> T:
+        here = Space(await store._numbers.of(space), space)
+        return await store._connections.write(lambda db: work(db, here, *given, **named), space=here.number)
+
+    return method
 
 
 class PostgresStore:
@@ -68,13 +93,13 @@ class PostgresStore:
         self._connections = Connections(dsn, self.settings)
         self._vectors = VectorSearch(lambda: self._connections.autocommit())
         self._configurations = text_indexes.Configurations(
-            lambda: self._connections.autocommit(), lambda work: self._connections.read(work)
+            lambda: self._connections.autocommit(), lambda work: self._connections.read(work, share="rows")
         )
         self._owner = Owner(lambda: self._connections.autocommit())
         self._counts = word_scores.Counts()
         self._numbers = Numbers(lambda: self._connections)
         self.ledger = PostgresLedger(self._numbers, self._owner)
-        self._generation: vectors.GenerationRow | None = None
+        self._generation: GenerationRow | None = None
 
     @classmethod
     def from_url(cls, url: str, settings: Settings, *, create: bool) -> PostgresStore:
@@ -148,11 +173,7 @@ class PostgresStore:
         return self._vectors.loading(expected)
 
     async def settle(self, space: str) -> None:
-        async def work(db: Database, number: int) -> bool:
-            generation = await vectors.generation(db)
-            return generation is not None and await self._vectors.awaits_index(db, number, generation)
-
-        while await self._read(space, work):
+        while await self._read_vectors(space, self._vectors.awaits_index, False):
             await self._vectors.settle()
 
     async def check(self) -> None:
@@ -166,88 +187,49 @@ class PostgresStore:
 
     # Records
 
-    async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
+    async def add(self, space: str, records: Sequence[Record]) -> builtins.list[Remembered]:
         if not records:
             return []
         rows = await self._numbers.for_rows(len(records))
         number = await self._numbers.of(space)
         if number != NOWHERE:
-            return await self._connections.write(lambda db: writes.add(db, number, space, records, rows), space=number)
+            here = Space(number, space)
+            return await self._connections.write(lambda db: writes.add(db, here, records, rows), space=number)
 
-        async def begin(db: Database) -> tuple[int, list[Remembered]]:
+        async def begin(db: Database) -> tuple[int, builtins.list[Remembered]]:
             number = await ensure_space(db, space)
-            return number, await writes.add(db, number, space, records, rows)
+            return number, await writes.add(db, Space(number, space), records, rows)
 
         number, answers = await self._connections.write(begin)
         self._numbers.remember(space, number)
         return answers
 
-    async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
-        return await self._read(space, lambda db, number: records.copies(db, number, space, memories))
-
-    async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
-        return await self._read(space, lambda db, number: fetch(db, number, space, ids))
-
-    async def list(
-        self, space: str, where: Filter, *, limit: int, after: str | None = None, newest_first: bool = False
-    ) -> Page:
-        page = records.newest_page if newest_first else records.page
-        return await self._read(space, lambda db, number: page(db, number, space, where, limit, after))
-
-    async def update(
-        self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime
-    ) -> Memory:
-        return await self._write(
-            space, lambda db, number: writes.update(db, number, space, id, changes, vector=vector, now=now)
-        )
-
-    async def forget(self, space: str, ids: Sequence[str]) -> int:
-        return await self._write(space, lambda db, number: writes.forget(db, number, ids))
-
-    async def supersede(self, space: str, old: str, new: Record | str, *, now: datetime) -> Memory:
-        return await self._write(space, lambda db, number: writes.supersede(db, number, space, old, new, now))
-
-    async def history(self, space: str, id: str, *, limit: int) -> Sequence[str]:
-        return await self._read(space, lambda db, number: records.history(db, number, id, limit))
-
-    async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
-        return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))
-
-    async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
-        return await self._read(space, lambda db, number: records.visible(db, number, ids, where))
-
-    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
-        return await self._read(space, lambda db, number: records.sample(db, number, namespaces, limit))
-
-    async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
-        return await self._read(space, lambda db, number: records.pending(db, number, space, limit))
-
-    async def put_vectors(self, space: str, embedded: Sequence[tuple[Memory, Vector]]) -> None:
-        await self._write(space, lambda db, number: writes.put_vectors(db, number, embedded))
-
-    async def fail_vectors(self, space: str, ids: Sequence[str]) -> None:
-        await self._write(space, lambda db, number: records.fail_vectors(db, number, ids))
-
-    async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
-        return await self._read(space, lambda db, number: records.unlinked(db, number, limit))
-
-    async def marks(self, space: str, ids: Sequence[str]) -> dict[str, Mark]:
-        return await self._read(space, lambda db, number: records.marks(db, number, ids))
-
-    async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
-        await self._write(space, lambda db, number: records.mark_hits(db, number, hits, now))
-
-    async def mark_used(self, space: str, ids: Sequence[str], *, now: datetime) -> int:
-        return await self._write(space, lambda db, number: records.mark_used(db, number, ids, now))
+    copies = _reads(records.copies)
+    get = _reads(fetch, "rows")
+    list = _reads(records.page)
+    history = _reads(records.history)
+    beside = _reads(records.beside, "rows")
+    visible = _reads(records.visible, "rows")
+    sample = _reads(records.sample, "rows")
+    pending = _reads(records.pending)
+    unlinked = _reads(records.unlinked)
+    marks = _reads(records.marks)
+    most_useful = _reads(records.most_useful)
+    stats = _reads(records.stats)
+    update = _writes(writes.update)
+    forget = _writes(writes.forget)
+    supersede = _writes(writes.supersede)
+    put_vectors = _writes(writes.put_vectors)
+    fail_vectors = _writes(records.fail_vectors)
+    mark_hits = _writes(records.mark_hits)
+    mark_used = _writes(records.mark_used)
+    set_qualities = _writes(records.set_qualities)
 
     async def spaces(self) -> Sequence[str]:
         return await self._connections.read(records.spaces)
 
-    async def stats(self, space: str) -> SpaceStats:
-        return await self._read(space, lambda db, number: records.stats(db, number, space))
-
     async def generation(self) -> Generation | None:
-        found = await self._connections.read(vectors.generation)
+        found = await self._connections.read(vectors.generation, share="rows")
         return found.generation if found else None
 
     async def set_generation(self, generation: Generation) -> None:
@@ -259,8 +241,9 @@ class PostgresStore:
     async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
         if search.match != "any":
             await self._configurations.ensure(search.words)
-        return await self._search(
-            space, lambda db, number: words.search(db, number, search, where, limit, self._counts)
+        number = await self._numbers.of(space)
+        return await self._connections.read(
+            lambda db: words.search(db, number, search, where, limit, self._counts), space=number, share="search"
         )
 
     # Vectors
@@ -268,85 +251,59 @@ class PostgresStore:
     async def search_vectors(
         self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
     ) -> VectorHits:
-        async def work(db: Database, number: int) -> VectorHits:
-            # the first model decides for good, so that a search need not ask for it each time
-            self._generation = generation = self._generation or await vectors.generation(db)
-            if generation is None or number == NOWHERE:
-                return VectorHits([])
+        async def work(db: Database, number: int, generation: GenerationRow) -> VectorHits:
             return await self._vectors.search(db, number, generation, vector, where, limit, ef_search)
 
-        return await self._search(space, work)
+        return await self._read_vectors(space, work, VectorHits([]), "search")
 
     async def vector_background(self, space: str, vector: Vector) -> Background | None:
-        async def work(db: Database, number: int) -> Background | None:
-            self._generation = generation = self._generation or await vectors.generation(db)
-            if generation is None or number == NOWHERE:
-                return None
+        async def work(db: Database, number: int, generation: GenerationRow) -> Background | None:
             return await self._vectors.background(db, number, generation, vector)
 
-        return await self._search(space, work)
+        return await self._read_vectors(space, work, None, "search")
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
-        async def work(db: Database, number: int) -> dict[str, builtins.list[Scored]]:
-            generation = await vectors.generation(db)
-            return await self._vectors.nearest_to(db, number, generation, ids, limit) if generation else {}
+        async def work(db: Database, number: int, generation: GenerationRow) -> dict[str, builtins.list[Scored]]:
+            return await self._vectors.nearest_to(db, number, generation, ids, limit)
 
-        return await self._read(space, work)
+        return await self._read_vectors(space, work, {})
 
     async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
-        async def work(db: Database, number: int) -> dict[str, Vector]:
-            generation = await vectors.generation(db)
-            return await self._vectors.fetch(db, number, generation, ids) if generation else {}
+        async def work(db: Database, number: int, generation: GenerationRow) -> dict[str, Vector]:
+            return await self._vectors.fetch(db, number, generation, ids)
 
-        return await self._read(space, work)
+        return await self._read_vectors(space, work, {}, "rows")
+
+    async def _read_vectors(
+        self,
+        space: str,
+        work: Callable[[Database, int, GenerationRow], Awaitable[T]],
+        nothing: T,
+        share: Share = "other",
+    ) -> T:
+        """What `work` finds among the vectors of a space; where there are none, `nothing`."""
+        number = await self._numbers.of(space)
+
+        async def run(db: Database) -> T:
+            # the first model decides for good, so that a search need not ask for it each time
+            self._generation = generation = self._generation or await vectors.generation(db)
+            return nothing if generation is None or number == NOWHERE else await work(db, number, generation)
+
+        return await self._connections.read(run, space=number, share=share)
 
     # Links
 
-    async def link(self, space: str, edges: Sequence[Edge]) -> None:
-        await self._write(space, lambda db, number: graph.link(db, number, edges))
-
-    async def link_nearest(self, space: str, nearest: Mapping[str, Sequence[Edge]]) -> None:
-        await self._write(space, lambda db, number: graph.link_nearest(db, number, nearest))
-
-    async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int:
-        return await self._write(space, lambda db, number: graph.unlink(db, number, source, target, relation))
-
-    async def walk(
-        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
-    ) -> Sequence[Reached]:
-        return await self._search(
-            space, lambda db, number: graph.walk(db, number, seeds, where, depth=depth, limit=limit)
-        )
+    link = _writes(graph.link)
+    link_nearest = _writes(graph.link_nearest)
+    unlink = _writes(graph.unlink)
+    walk = _reads(graph.walk, "search")
+    _edges_of = _reads(graph.edges_of)
+    _edges_after = _reads(graph.edges_after)
 
     async def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
         if ids is not None:
-            for edge in await self._read(space, lambda db, number: graph.edges_of(db, number, ids)):
+            for edge in await self._edges_of(space, ids):
                 yield edge
-            return
-        last = graph.FIRST
-        while page := await self._edges_after(space, last):
-            for last, edge in page:  # noqa: B007 (the next page begins after the last key of this one)
+        else:
+            async for edge in stream_edges(partial(self._edges_after, space)):
                 yield edge
-
-    async def _edges_after(self, space: str, last: graph.Key) -> Sequence[tuple[graph.Key, Edge]]:
-        return await self._read(space, lambda db, number: graph.edges_after(db, number, last, EDGES_PER_READ))
-
-    # What memories are worth
-
-    async def most_useful(self, space: str, per_hit: float) -> float:
-        return await self._read(space, lambda db, number: records.most_useful(db, number, per_hit))
-
-    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
-        return await self._write(space, lambda db, number: records.set_qualities(db, number, qualities))
-
-    async def _read(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
-        number = await self._numbers.of(space)
-        return await self._connections.read(lambda db: work(db, number), space=number)
-
-    async def _search(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
-        number = await self._numbers.of(space)
-        return await self._connections.search(lambda db: work(db, number), space=number)
-
-    async def _write(self, space: str, work: Callable[[Database, int], Awaitable[T]]) -> T:
-        number = await self._numbers.of(space)
-        return await self._connections.write(lambda db: work(db, number), space=number)

@@ -17,6 +17,7 @@ from recollect.limits import check_same_text
 from recollect.stores.contents import (
     Answer,
     New,
+    Space,
     Thread,
     changed,
     changed_hash,
@@ -61,128 +62,128 @@ HITS: Final = Table(
 )
 
 
-async def add(
-    db: Database, space: int, name: str, batch: Sequence[Record], rows: Sequence[int] = ()
-) -> list[Remembered]:
+async def add(db: Database, space: Space, batch: Sequence[Record], rows: Sequence[int] = ()) -> list[Remembered]:
     """Store what is new, in rows of these numbers if they were chosen before; what is not new is answered with the
     memory that was there first, and joins it.
     """
     now = datetime.now(UTC)
-    await _lock_threads(db, space, threads_of(record.memory for record in batch))
-    new, answers = await _sift(db, space, batch, now)
-    added = await _insert(db, space, name, new, rows[: len(new)] or await new_rows(db, len(new))) if new else {}
-    await graph.link_present(db, space, first_links(batch, answers))
+    await _lock_threads(db, space.number, threads_of(record.memory for record in batch))
+    new, answers = await _sift(db, space.number, batch, now)
+    added = await _insert(db, space, new, rows[: len(new)] or await new_rows(db, len(new))) if new else {}
+    await graph.link_present(db, space.number, first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in added}
-    memories = added | (await fetch(db, space, name, copied) if copied else {})
+    memories = added | (await fetch(db, space, copied) if copied else {})
     for record, answer in zip(batch, answers, strict=True):
         if record.joins and not answer.created and record.memory.text == memories[answer.id].text:
-            memories[answer.id] = await _join(db, space, name, memories[answer.id], record, now)
+            memories[answer.id] = await _join(db, space, memories[answer.id], record, now)
     if len(new) >= MANY:
-        await _introduce(db)
+        await _analyze_if_new(db)
     return [Remembered(memories[answer.id], answer.created) for answer in answers]
 
 
-async def supersede(db: Database, space: int, name: str, old: str, new: Record | str, now: datetime) -> Memory:
+async def supersede(db: Database, space: Space, old: str, new: Record | str, *, now: datetime) -> Memory:
     """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
-    await db.execute(Q["lock_successions"], {"space": space})
-    by = new if isinstance(new, str) else await _successor(db, space, name, old, new)
-    check_succession(await fetch(db, space, name, (old, by)), old, by)
-    if old in await firsts(db, Q["successors"], space=space, id=by):
+    await db.execute(Q["lock_successions"], {"space": space.number})
+    by = new if isinstance(new, str) else await _successor(db, space, old, new)
+    check_succession(await fetch(db, space, (old, by)), old, by)
+    if old in await firsts(db, Q["successors"], space=space.number, id=by):
         raise superseding_refused(old, by)
-    await db.execute(Q["supersede"], {"space": space, "old": old, "new": by, "now": utc(now)})
-    return (await fetch(db, space, name, [by]))[by]
+    await db.execute(Q["supersede"], {"space": space.number, "old": old, "new": by, "now": utc(now)})
+    return (await fetch(db, space, [by]))[by]
 
 
-async def _successor(db: Database, space: int, name: str, old: str, record: Record) -> str:
+async def _successor(db: Database, space: Space, old: str, record: Record) -> str:
     """The id of what is to replace a memory that is here, stored now or before. The memory is locked before anything is
     stored: others that remember the same texts wait for this transaction, and it does not wait for them.
     """
-    await _lock_threads(db, space, threads_of([record.memory]))
-    if not await rows_of(db, Q["forgetting"], space=space, ids=[old]):
+    await _lock_threads(db, space.number, threads_of([record.memory]))
+    if not await rows_of(db, Q["forgetting"], space=space.number, ids=[old]):
         raise missing(old)
-    ((memory, _),) = await add(db, space, name, [record])
+    ((memory, _),) = await add(db, space, [record])
     check_same_text(record.memory, memory)
     return memory.id
 
 
 async def update(
     db: Database,
-    space: int,
-    name: str,
+    space: Space,
     id: str,
     changes: Mapping[str, Any],
-    vector: Vector | None,
+    *,
+    vector: Vector | None = None,
     now: datetime,
 ) -> Memory:
     """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
     goes: the vector, and the memory's own links to its nearest.
     """
     check_changes(changes)
-    return await _change(db, space, await _hold(db, space, name, id, changes), changes, vector, now)
+    return await _change(db, space, await _hold(db, space, id, changes), changes, vector, now)
 
 
-async def _join(db: Database, space: int, name: str, copy: Memory, record: Record, now: datetime) -> Memory:
+async def _join(db: Database, space: Space, copy: Memory, record: Record, now: datetime) -> Memory:
     """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over. What
     others join at the same time is kept: it is read again once nobody else can change it.
     """
     if not joining(copy, record.memory, now):
         return copy
-    held = await _hold(db, space, name, copy.id, {})
+    held = await _hold(db, space, copy.id, {})
     changes = joining(held.memory, record.memory, now)
     vector = record.vector if "title" in changes else None
     return await _change(db, space, held, changes, vector, now) if changes else held.memory
 
 
 async def _change(
-    db: Database, space: int, old: Stored, changes: Mapping[str, Any], vector: Vector | None, now: datetime
+    db: Database, space: Space, old: Stored, changes: Mapping[str, Any], vector: Vector | None, now: datetime
 ) -> Memory:
-    new = await _placed(db, space, changed(old.memory, changes, vector, now))
+    number = space.number
+    new = await _placed(db, number, changed(old.memory, changes, vector, now))
     hash = changed_hash(old.hash, old.memory, new)
-    for other in await firsts(db, Q["ids_by_hash"], space=space, hash=hash):
+    for other in await firsts(db, Q["ids_by_hash"], space=number, hash=hash):
         if other != new.id:
             raise copy_refused(new.id, other)
-    await _replace(db, space, hash, old, new)
+    await _replace(db, number, hash, old, new)
     if vector is not None:
         pairs = [(old.row, vector)]
-        await vectors.put(db, space, await _generation_for(db, pairs), pairs)
+        await vectors.put(db, number, await _generation_for(db, pairs), pairs)
     elif passage(new) != passage(old.memory):
-        await _remove_vector(db, space, old.row)
+        await _remove_vector(db, number, old.row)
     return new
 
 
-async def forget(db: Database, space: int, ids: Sequence[str]) -> int:
+async def forget(db: Database, space: Space, ids: Sequence[str]) -> int:
     """Delete memories and all that hangs on them. A memory that a forgotten one had superseded stays superseded:
     what was once corrected does not come back because the correction is gone.
     """
-    here = {"space": space, "ids": list(ids)}
+    number = space.number
+    here = {"space": number, "ids": list(ids)}
     held = {Thread(*thread) for thread in await rows_of(db, Q["threads"], **here)}
-    await _lock_threads(db, space, held)
+    await _lock_threads(db, number, held)
     found = await rows_of(db, Q["forgetting"], **here)
     rows = [row for row, _, _ in found]
     if not rows:
         return 0
     entered = {Thread(namespace, thread) for _, namespace, thread in found if thread is not None}
-    await _lock_threads(db, space, entered - held)
-    await words.remove(db, space, rows)
-    await db.execute(Q["delete_memories"], {"space": space, "rows": rows})
+    await _lock_threads(db, number, entered - held)
+    await words.remove(db, number, rows)
+    await db.execute(Q["delete_memories"], {"space": number, "rows": rows})
     return len(rows)
 
 
-async def put_vectors(db: Database, space: int, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+async def put_vectors(db: Database, space: Space, embedded: Sequence[tuple[Memory, Vector]]) -> None:
     """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
-    found = await rows_of(db, Q["embedding"], space=space, ids=[memory.id for memory, _ in embedded])
+    found = await rows_of(db, Q["embedding"], space=space.number, ids=[memory.id for memory, _ in embedded])
     made = fitting(embedded, {id: (title, text) for id, _, title, text in found})
     pairs = [(row, made[id]) for id, row, _, _ in found if id in made]
     if pairs:
-        await vectors.put(db, space, await _generation_for(db, pairs), pairs)
-        await db.execute(Q["set_ready"], {"space": space, "rows": [row for row, _ in pairs]})
+        await vectors.put(db, space.number, await _generation_for(db, pairs), pairs)
+        await db.execute(Q["set_ready"], {"space": space.number, "rows": [row for row, _ in pairs]})
 
 
-async def _introduce(db: Database) -> None:
-    """Let Postgres look at a new store as soon as there is something to see. By itself it does so within minutes, and
-    until then it takes every space for small, however large it grows, and every index for as good as the best.
+async def _analyze_if_new(db: Database) -> None:
+    """Run ANALYZE on a new store as soon as it holds something. Autovacuum does that within minutes, and until then the
+    planner takes every space for small, however large it grows.
     """
-    if (await firsts(db, Q["is_unknown"]))[0]:
+    if (await firsts(db, Q["is_unanalyzed"]))[0]:
         await db.execute(Q["analyze"])
 
 
@@ -200,36 +201,37 @@ async def _sift(db: Database, space: int, batch: Sequence[Record], now: datetime
     return sift(batch, hashes, originals)
 
 
-async def _insert(db: Database, space: int, name: str, new: Sequence[New], rows: Sequence[int]) -> dict[str, Memory]:
+async def _insert(db: Database, space: Space, new: Sequence[New], rows: Sequence[int]) -> dict[str, Memory]:
     """The rows, tags, words and vectors of new records; the memories as they are stored."""
+    number = space.number
     memories = [record.memory for _, record in new]
     columns = [
         encode(record.memory, place=place, embedding=embedding_state(record))
-        for (_, record), place in zip(new, await _places(db, space, memories), strict=True)
+        for (_, record), place in zip(new, await _places(db, number, memories), strict=True)
     ]
-    heads = [(space, row, hash) for row, (hash, _) in zip(rows, new, strict=True)]
+    heads = [(number, row, hash) for row, (hash, _) in zip(rows, new, strict=True)]
     await write_rows(db, MEMORIES, [head + rest[: len(COLUMNS)] for head, rest in zip(heads, columns, strict=True)])
-    added = [decode(name, values) for values in columns]
-    await _put_hits(db, space, zip(rows, added, strict=True))
-    await _add(db, "add_tags", space, [row for row, memory in zip(rows, added, strict=True) if memory.tags])
+    added = [decode(space.name, values) for values in columns]
+    await _put_hits(db, number, zip(rows, added, strict=True))
+    await _add(db, "add_tags", number, [row for row, memory in zip(rows, added, strict=True) if memory.tags])
     unlinked = [row for row, (_, record) in zip(rows, new, strict=True) if not record.linked]
-    await _add(db, "add_unlinked", space, unlinked)
-    await words.put(db, space, [_word_row(row, memory) for row, memory in zip(rows, added, strict=True)])
+    await _add(db, "add_unlinked", number, unlinked)
+    await words.put(db, number, [_word_row(row, memory) for row, memory in zip(rows, added, strict=True)])
     given = ((row, record.vector) for row, (_, record) in zip(rows, new, strict=True))
     if pairs := [(row, vector) for row, vector in given if vector is not None]:
-        await vectors.add(db, space, await _generation_for(db, pairs), pairs)
+        await vectors.add(db, number, await _generation_for(db, pairs), pairs)
     return {memory.id: memory for memory in added}
 
 
-async def _hold(db: Database, space: int, name: str, id: str, changes: Mapping[str, Any]) -> Stored:
+async def _hold(db: Database, space: Space, id: str, changes: Mapping[str, Any]) -> Stored:
     """A memory that nobody else changes until the transaction ends, nor the threads that it is in and goes to."""
-    seen = await stored(db, name, Q["memories"], space=space, ids=[id])
+    seen = await stored(db, space, Q["memories"], ids=[id])
     held = threads_of(memory for one in seen for memory in (one.memory, replace(one.memory, **changes)))
-    await _lock_threads(db, space, held)
-    here = await stored(db, name, Q["changing"], space=space, id=id)
+    await _lock_threads(db, space.number, held)
+    here = await stored(db, space, Q["changing"], id=id)
     if not here:
         raise missing(id)
-    await _lock_threads(db, space, threads_of([here[0].memory]) - held)
+    await _lock_threads(db, space.number, threads_of([here[0].memory]) - held)
     return here[0]
 
 

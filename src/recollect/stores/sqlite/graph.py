@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import apsw
 
 from recollect.indexes import paths
 from recollect.ports import Reached
-from recollect.stores.contents import check_edges, check_ends, ends_of, present
+from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import as_json, row_numbers
@@ -19,17 +19,13 @@ from recollect.types import SIMILAR, Edge, Filter
 
 Q = load(__name__, "graph.sql")
 
-Key: TypeAlias = tuple[int, int, str]
-"""Where an edge stands in the table: source, target, relation."""
-FIRST: Final[Key] = (0, 0, "")
 
-
-def link(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
+def link(db: apsw.Connection, space: Space, edges: Sequence[Edge]) -> None:
     """Store edges, all or none."""
     check_edges(edges)
-    rows = row_numbers(db, space, set(ends_of(edges)))
+    rows = row_numbers(db, space.number, set(ends_of(edges)))
     check_ends(edges, rows)
-    _put(db, space, edges, rows)
+    _put(db, space.number, edges, rows)
 
 
 def link_present(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None:
@@ -39,10 +35,10 @@ def link_present(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None
     _put(db, space, present(edges, rows), rows)
 
 
-def link_nearest(db: apsw.Connection, space: int, nearest: Mapping[str, Sequence[Edge]]) -> None:
+def link_nearest(db: apsw.Connection, space: Space, nearest: Mapping[str, Sequence[Edge]]) -> None:
     """Store the edges of memories to their nearest, and that they have them."""
-    link_present(db, space, [edge for edges in nearest.values() for edge in edges])
-    db.execute(Q["mark_linked"], (as_json(row_numbers(db, space, nearest).values()),))
+    link_present(db, space.number, [edge for edges in nearest.values() for edge in edges])
+    db.execute(Q["mark_linked"], (as_json(row_numbers(db, space.number, nearest).values()),))
 
 
 def unlink_nearest(db: apsw.Connection, space: int, row: int) -> None:
@@ -57,11 +53,11 @@ def _put(db: apsw.Connection, space: int, edges: Iterable[Edge], rows: Mapping[s
     )
 
 
-def unlink(db: apsw.Connection, space: int, source: str, target: str, relation: str | None) -> int:
-    rows = row_numbers(db, space, (source, target))
+def unlink(db: apsw.Connection, space: Space, source: str, target: str, relation: str | None = None) -> int:
+    rows = row_numbers(db, space.number, (source, target))
     if source not in rows or target not in rows:
         return 0
-    db.execute(Q["unlink"], (space, rows[source], rows[target], relation))
+    db.execute(Q["unlink"], (space.number, rows[source], rows[target], relation))
     return db.changes()
 
 
@@ -71,14 +67,14 @@ def remove(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
         db.execute(Q[statement], (space, as_json(rows)))
 
 
-def edges_of(db: apsw.Connection, space: int, ids: Sequence[str]) -> list[Edge]:
-    rows = row_numbers(db, space, ids).values()
-    return [Edge(*found) for found in db.execute(Q["edges_of"], (space, as_json(rows)))]
+def edges_of(db: apsw.Connection, space: Space, ids: Sequence[str]) -> list[Edge]:
+    rows = row_numbers(db, space.number, ids).values()
+    return [Edge(*found) for found in db.execute(Q["edges_of"], (space.number, as_json(rows)))]
 
 
-def edges_after(db: apsw.Connection, space: int, last: Key, limit: int) -> list[tuple[Key, Edge]]:
+def edges_after(db: apsw.Connection, space: Space, last: EdgeKey, limit: int) -> list[tuple[EdgeKey, Edge]]:
     """Some of the space's edges, each with the key to continue after it."""
-    found: Any = db.execute(Q["edges_after"], (space, *last, limit))
+    found: Any = db.execute(Q["edges_after"], (space.number, *last, limit))
     return [
         ((row, other, relation), Edge(source, target, relation, strength))
         for row, other, source, target, relation, strength in found
@@ -86,16 +82,16 @@ def edges_after(db: apsw.Connection, space: int, last: Key, limit: int) -> list[
 
 
 def walk(
-    db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
-) -> list[Reached]:
+    db: apsw.Connection, space: Space, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
+) -> Sequence[Reached]:
     """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`."""
     paths.check_depth(depth)
     if depth == 1:
-        return _neighbours(db, space, seeds, where)[:limit]
-    found = paths.Paths(row_numbers(db, space, seeds).values())
+        return _neighbours(db, space.number, seeds, where)[:limit]
+    found = paths.Paths(row_numbers(db, space.number, seeds).values())
     for most in (paths.LINKS_PER_STEP, *[paths.LINKS_PER_MEMORY] * (depth - 1)):
-        found.follow(_links(db, space, found.frontier, most))
-    return _ranked(db, space, found.best, where)[:limit]
+        found.follow(_links(db, space.number, found.frontier, most))
+    return _ranked(db, space.number, found.best, where)[:limit]
 
 
 def _neighbours(db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter) -> list[Reached]:

@@ -14,7 +14,7 @@ from recollect.stores.ledger import Done, SqlLedger, Step, leg_rows, recall_rows
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.owners import Owner
-from recollect.stores.sqlite.rows import NOWHERE, ensure_space, micros, moment, space_number
+from recollect.stores.sqlite.rows import NOWHERE, ensure_space, micros, moment, number_of
 from recollect.types import Bucket, Leg, Reply
 
 Q = load(__name__, "ledger.sql")
@@ -101,7 +101,7 @@ class SqliteLedger(SqlLedger):
 
 
 def _number(db: apsw.Connection, space: str | None) -> int:
-    return NOWHERE if space is None else space_number(db, space) or NOWHERE
+    return NOWHERE if space is None else number_of(db, space)
 
 
 def _run(db: apsw.Connection, statement: str, space: int | None, values: dict[str, Any]) -> Done:

@@ -10,16 +10,16 @@ import apsw
 
 from recollect.errors import EmbeddingMismatch
 from recollect.ports import Beside, Mark, Sample
-from recollect.stores.contents import content_hash, standing
+from recollect.stores.contents import Space, content_hash, standing
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
 from recollect.types import Filter, Generation, Memory, Page, SpaceStats
 
 
-def copies(db: apsw.Connection, space: int, name: str, memories: Sequence[Memory]) -> list[Memory | None]:
+def copies(db: apsw.Connection, space: Space, memories: Sequence[Memory]) -> list[Memory | None]:
     """For each memory the one that is stored already, if there is one and it has not expired."""
-    ids = originals(db, space, [memory.id for memory in memories], [content_hash(memory) for memory in memories])
-    found = fetch(db, space, name, {id for id in ids if id})
+    ids = originals(db, space.number, [memory.id for memory in memories], [content_hash(memory) for memory in memories])
+    found = fetch(db, space, {id for id in ids if id})
     return [standing(memory, found[id] if id else None) for memory, id in zip(memories, ids, strict=True)]
 
 
@@ -34,59 +34,59 @@ def ids_by_hash(db: apsw.Connection, space: int, hashes: Iterable[bytes]) -> dic
     return dict(db.execute(Q["ids_by_hash"], (space, as_json(hash.hex() for hash in hashes))))
 
 
-def page(db: apsw.Connection, space: int, name: str, where: Filter, limit: int, after: str | None) -> Page:
-    """One page in id order; the cursor is the last id on it."""
-    condition, values = where_clause(space, where)
-    ids = _firsts(db.execute(Q["page"].format(where=condition), (*values, after or "", limit + 1)))
-    return _page(db, space, name, ids, limit)
-
-
-def newest_page(db: apsw.Connection, space: int, name: str, where: Filter, limit: int, after: str | None) -> Page:
-    """The same with the highest ids first."""
-    condition, values = where_clause(space, where)
-    statement, below = (Q["newest_page"], ()) if after is None else (Q["newest_page_after"], (after,))
-    ids = _firsts(db.execute(statement.format(where=condition), (*values, *below, limit + 1)))
-    return _page(db, space, name, ids, limit)
-
-
-def _page(db: apsw.Connection, space: int, name: str, ids: Sequence[str], limit: int) -> Page:
-    """The memories of these ids, which may be one more than wanted."""
-    memories = tuple(fetch(db, space, name, ids[:limit]).values())
+def page(
+    db: apsw.Connection,
+    space: Space,
+    where: Filter,
+    *,
+    limit: int,
+    after: str | None = None,
+    newest_first: bool = False,
+) -> Page:
+    """One page in id order, or with the highest ids first; the cursor is the last id on it."""
+    condition, values = where_clause(space.number, where)
+    if not newest_first:
+        statement, begin = Q["page"], [after or ""]
+    else:
+        statement, begin = (Q["newest_page"], []) if after is None else (Q["newest_page_after"], [after])
+    ids = _firsts(db.execute(statement.format(where=condition), (*values, *begin, limit + 1)))
+    memories = tuple(fetch(db, space, ids[:limit]).values())
     return Page(memories, memories[-1].id if len(ids) > limit else None)
 
 
-def visible(db: apsw.Connection, space: int, ids: Sequence[str], where: Filter) -> set[str]:
-    condition, values = where_clause(space, where)
+def visible(db: apsw.Connection, space: Space, ids: Sequence[str], where: Filter) -> set[str]:
+    condition, values = where_clause(space.number, where)
     return set(_firsts(db.execute(Q["visible"].format(where=condition), (as_json(ids), *values))))
 
 
-def sample(db: apsw.Connection, space: int, namespaces: Sequence[str], limit: int) -> Sample:
-    count, ids = db.execute(Q["sample"], (space, as_json(namespaces), limit)).get
+def sample(db: apsw.Connection, space: Space, namespaces: Sequence[str], *, limit: int) -> Sample:
+    count, ids = db.execute(Q["sample"], (space.number, as_json(namespaces), limit)).get
     return Sample(count, json.loads(ids))
 
 
-def beside(db: apsw.Connection, space: int, ids: Sequence[str], reach: int) -> dict[str, Beside]:
+def beside(db: apsw.Connection, space: Space, ids: Sequence[str], reach: int) -> dict[str, Beside]:
     return {
         id: Beside(tuple(json.loads(before)), tuple(json.loads(after)))
-        for id, before, after in db.execute(Q["beside"], (space, as_json(ids), reach))
+        for id, before, after in db.execute(Q["beside"], (space.number, as_json(ids), reach))
     }
 
 
-def pending(db: apsw.Connection, space: int, limit: int) -> list[str]:
-    return _firsts(db.execute(Q["pending"], (space, limit)))
+def pending(db: apsw.Connection, space: Space, *, limit: int) -> list[Memory]:
+    ids = _firsts(db.execute(Q["pending"], (space.number, limit)))
+    return [*fetch(db, space, ids).values()]
 
 
-def fail_vectors(db: apsw.Connection, space: int, ids: Sequence[str]) -> None:
+def fail_vectors(db: apsw.Connection, space: Space, ids: Sequence[str]) -> None:
     """No tick: what has no vector is found as before."""
-    db.execute(Q["set_failed"], (space, as_json(ids)))
+    db.execute(Q["set_failed"], (space.number, as_json(ids)))
 
 
-def unlinked(db: apsw.Connection, space: int, limit: int) -> list[str]:
-    return _firsts(db.execute(Q["unlinked"], (space, limit)))
+def unlinked(db: apsw.Connection, space: Space, *, limit: int) -> list[str]:
+    return _firsts(db.execute(Q["unlinked"], (space.number, limit)))
 
 
-def marks(db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Mark]:
-    return {id: Mark(hash, bool(linked)) for id, hash, linked in db.execute(Q["marks"], (space, as_json(ids)))}
+def marks(db: apsw.Connection, space: Space, ids: Sequence[str]) -> dict[str, Mark]:
+    return {id: Mark(hash, bool(linked)) for id, hash, linked in db.execute(Q["marks"], (space.number, as_json(ids)))}
 
 
 def successors(db: apsw.Connection, space: int, id: str) -> list[str]:
@@ -94,27 +94,27 @@ def successors(db: apsw.Connection, space: int, id: str) -> list[str]:
     return _firsts(db.execute(Q["successors"], (space, id)))
 
 
-def history(db: apsw.Connection, space: int, id: str, limit: int) -> list[str]:
-    return _firsts(db.execute(Q["history"], (space, id, limit)))
+def history(db: apsw.Connection, space: Space, id: str, *, limit: int) -> list[str]:
+    return _firsts(db.execute(Q["history"], (space.number, id, limit)))
 
 
-def mark_hits(db: apsw.Connection, space: int, hits: Mapping[str, int], now: datetime) -> None:
+def mark_hits(db: apsw.Connection, space: Space, hits: Mapping[str, int], *, now: datetime) -> None:
     """No tick: hits decide nothing about what is found."""
-    db.executemany(Q["mark_hits"], [(space, id, count, micros(now)) for id, count in hits.items()])
+    db.executemany(Q["mark_hits"], [(space.number, id, count, micros(now)) for id, count in hits.items()])
 
 
-def mark_used(db: apsw.Connection, space: int, ids: Iterable[str], now: datetime) -> int:
+def mark_used(db: apsw.Connection, space: Space, ids: Sequence[str], *, now: datetime) -> int:
     """No tick, either."""
-    return len(list(db.executemany(Q["mark_used"], [(space, id, micros(now)) for id in ids])))
+    return len(list(db.executemany(Q["mark_used"], [(space.number, id, micros(now)) for id in ids])))
 
 
-def most_useful(db: apsw.Connection, space: int, per_hit: float) -> float:
-    most: float = db.execute(Q["most_useful"], (space, per_hit)).get
+def most_useful(db: apsw.Connection, space: Space, per_hit: float) -> float:
+    most: float = db.execute(Q["most_useful"], (space.number, per_hit)).get
     return most
 
 
-def set_qualities(db: apsw.Connection, space: int, qualities: Mapping[str, float]) -> int:
-    changed = len(list(db.executemany(Q["set_quality"], [(space, *one) for one in qualities.items()])))
+def set_qualities(db: apsw.Connection, space: Space, qualities: Mapping[str, float]) -> int:
+    changed = len(list(db.executemany(Q["set_quality"], [(space.number, *one) for one in qualities.items()])))
     if changed:
         tick(db)  # filters ask for quality
     return changed
@@ -124,10 +124,10 @@ def spaces(db: apsw.Connection) -> list[str]:
     return _firsts(db.execute(Q["spaces"]))
 
 
-def stats(db: apsw.Connection, space: int, name: str) -> SpaceStats:
-    memories, superseded, pending, edges = db.execute(Q["counts"], (space,)).get
-    kinds, namespaces = (dict(db.execute(Q[query], (space,))) for query in ("count_kinds", "count_namespaces"))
-    return SpaceStats(name, memories, superseded, pending, edges, kinds, namespaces)
+def stats(db: apsw.Connection, space: Space) -> SpaceStats:
+    memories, superseded, pending, edges = db.execute(Q["counts"], (space.number,)).get
+    kinds, namespaces = (dict(db.execute(Q[query], (space.number,))) for query in ("count_kinds", "count_namespaces"))
+    return SpaceStats(space.name, memories, superseded, pending, edges, kinds, namespaces)
 
 
 def generation(db: apsw.Connection) -> tuple[int, Generation] | None:

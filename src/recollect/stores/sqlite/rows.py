@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import apsw
 
-from recollect.stores.contents import json_text
+from recollect.stores.contents import Space, json_text
 from recollect.stores.named_sql import load
 from recollect.types import EmbeddingState, Memory
 
@@ -92,9 +92,10 @@ def decode(space: str, columns: Columns) -> Memory:
     )
 
 
-def fetch(db: apsw.Connection, space: int, name: str, ids: Iterable[str]) -> dict[str, Memory]:
+def fetch(db: apsw.Connection, space: Space, ids: Iterable[str]) -> dict[str, Memory]:
     """The memories with these ids, in their order; those that are not in the space are left out."""
-    return {columns[0]: decode(name, columns) for columns in db.execute(Q["memories"], (space, as_json(ids)))}
+    found = db.execute(Q["memories"], (space.number, as_json(ids)))
+    return {columns[0]: decode(space.name, columns) for columns in found}
 
 
 def row_numbers(db: apsw.Connection, space: int, ids: Iterable[str]) -> dict[str, int]:
@@ -106,6 +107,11 @@ def space_number(db: apsw.Connection, name: str) -> int | None:
     """The number of a space, or None while it has no memory."""
     number: int | None = db.execute(Q["space_number"], (name,)).get
     return number
+
+
+def number_of(db: apsw.Connection, name: str) -> int:
+    """The number of a space, `NOWHERE` while it has no memory."""
+    return space_number(db, name) or NOWHERE
 
 
 def ensure_space(db: apsw.Connection, name: str) -> int:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from recollect.errors import ConfigError, IndexBuilding
-from recollect.ports import Beside, Mark, Reached, Sample, VectorHits, WordHits, WordSearch
+from recollect.ports import VectorHits, WordHits, WordSearch
 from recollect.settings import Settings
 from recollect.stores.address import MEMORY, path_of
+from recollect.stores.contents import Space, stream_edges
 from recollect.stores.sqlite import (
     backups,
     closing,
@@ -32,28 +32,48 @@ from recollect.stores.sqlite import (
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.ledger import SqliteLedger
 from recollect.stores.sqlite.owners import Owner
-from recollect.stores.sqlite.rows import NOWHERE, ensure_space, fetch, space_number
+from recollect.stores.sqlite.rows import NOWHERE, ensure_space, fetch, number_of
 from recollect.stores.sqlite.vectors import VectorSearch
 from recollect.types import (
     Background,
     Edge,
     Filter,
     Generation,
-    Memory,
     Migration,
-    Page,
     Record,
     Remembered,
     Scored,
-    SpaceStats,
 )
 
 if TYPE_CHECKING:
     from recollect.types import Vector
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-EDGES_PER_READ: Final = 1_000
+
+def _reads(
+    work: Callable[Concatenate[apsw.Connection, Space, P], T],
+) -> Callable[Concatenate[SqliteStore, str, P], Coroutine[Any, Any, T]]:
+    """The method of a store that runs `work` on a snapshot of one space."""
+
+    @wraps(work)
+    async def method(store: SqliteStore, space: str, /, *given: P.args, **named: P.kwargs) -> T:
+        return await store._connections.read(lambda db: work(db, Space(number_of(db, space), space), *given, **named))
+
+    return method
+
+
+def _writes(
+    work: Callable[Concatenate[apsw.Connection, Space, P], T],
+) -> Callable[Concatenate[SqliteStore, str, P], Coroutine[Any, Any, T]]:
+    """The method of a store that runs `work` in a transaction that writes to one space."""
+
+    @wraps(work)
+    async def method(store: SqliteStore, space: str, /, *given: P.args, **named: P.kwargs) -> T:
+        return await store._connections.write(lambda db: work(db, Space(number_of(db, space), space), *given, **named))
+
+    return method
 
 
 class SqliteStore:
@@ -150,75 +170,34 @@ class SqliteStore:
 
     # Records
 
-    async def add(self, space: str, records: Sequence[Record]) -> list[Remembered]:
+    async def add(self, space: str, records: Sequence[Record]) -> builtins.list[Remembered]:
         if not records:
             return []
-        return await self._connections.write(lambda db: writes.add(db, ensure_space(db, space), space, records))
+        return await self._connections.write(lambda db: writes.add(db, Space(ensure_space(db, space), space), records))
 
-    async def copies(self, space: str, memories: Sequence[Memory]) -> list[Memory | None]:
-        return await self._read(space, lambda db, number: records.copies(db, number, space, memories))
-
-    async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]:
-        return await self._read(space, lambda db, number: fetch(db, number, space, ids))
-
-    async def list(
-        self, space: str, where: Filter, *, limit: int, after: str | None = None, newest_first: bool = False
-    ) -> Page:
-        page = records.newest_page if newest_first else records.page
-        return await self._read(space, lambda db, number: page(db, number, space, where, limit, after))
-
-    async def update(
-        self, space: str, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime
-    ) -> Memory:
-        return await self._write(
-            space, lambda db, number: writes.update(db, number, space, id, changes, vector=vector, now=now)
-        )
-
-    async def forget(self, space: str, ids: Sequence[str]) -> int:
-        return await self._write(space, lambda db, number: writes.forget(db, number, ids))
-
-    async def supersede(self, space: str, old: str, new: Record | str, *, now: datetime) -> Memory:
-        return await self._write(space, lambda db, number: writes.supersede(db, number, space, old, new, now))
-
-    async def history(self, space: str, id: str, *, limit: int) -> Sequence[str]:
-        return await self._read(space, lambda db, number: records.history(db, number, id, limit))
-
-    async def beside(self, space: str, ids: Sequence[str], reach: int) -> dict[str, Beside]:
-        return await self._read(space, lambda db, number: records.beside(db, number, ids, reach))
-
-    async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]:
-        return await self._read(space, lambda db, number: records.visible(db, number, ids, where))
-
-    async def sample(self, space: str, namespaces: Sequence[str], *, limit: int) -> Sample:
-        return await self._read(space, lambda db, number: records.sample(db, number, namespaces, limit))
-
-    async def pending(self, space: str, *, limit: int) -> builtins.list[Memory]:
-        found = await self._read(space, lambda db, number: fetch(db, number, space, records.pending(db, number, limit)))
-        return [*found.values()]
-
-    async def put_vectors(self, space: str, embedded: Sequence[tuple[Memory, Vector]]) -> None:
-        await self._write(space, lambda db, number: writes.put_vectors(db, number, space, embedded))
-
-    async def fail_vectors(self, space: str, ids: Sequence[str]) -> None:
-        await self._write(space, lambda db, number: records.fail_vectors(db, number, ids))
-
-    async def unlinked(self, space: str, *, limit: int) -> builtins.list[str]:
-        return await self._read(space, lambda db, number: records.unlinked(db, number, limit))
-
-    async def marks(self, space: str, ids: Sequence[str]) -> dict[str, Mark]:
-        return await self._read(space, lambda db, number: records.marks(db, number, ids))
-
-    async def mark_hits(self, space: str, hits: Mapping[str, int], *, now: datetime) -> None:
-        await self._write(space, lambda db, number: records.mark_hits(db, number, hits, now))
-
-    async def mark_used(self, space: str, ids: Sequence[str], *, now: datetime) -> int:
-        return await self._write(space, lambda db, number: records.mark_used(db, number, ids, now))
+    copies = _reads(records.copies)
+    get = _reads(fetch)
+    list = _reads(records.page)
+    history = _reads(records.history)
+    beside = _reads(records.beside)
+    visible = _reads(records.visible)
+    sample = _reads(records.sample)
+    pending = _reads(records.pending)
+    unlinked = _reads(records.unlinked)
+    marks = _reads(records.marks)
+    most_useful = _reads(records.most_useful)
+    stats = _reads(records.stats)
+    update = _writes(writes.update)
+    forget = _writes(writes.forget)
+    supersede = _writes(writes.supersede)
+    put_vectors = _writes(writes.put_vectors)
+    fail_vectors = _writes(records.fail_vectors)
+    mark_hits = _writes(records.mark_hits)
+    mark_used = _writes(records.mark_used)
+    set_qualities = _writes(records.set_qualities)
 
     async def spaces(self) -> Sequence[str]:
         return await self._connections.read(records.spaces)
-
-    async def stats(self, space: str) -> SpaceStats:
-        return await self._read(space, lambda db, number: records.stats(db, number, space))
 
     async def generation(self) -> Generation | None:
         found = await self._connections.read(records.generation)
@@ -230,19 +209,18 @@ class SqliteStore:
     # Words
 
     async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
-        def work(db: apsw.Connection, number: int) -> WordHits | str:
-            return text_indexes.missing_index(db, search) or words.search(
-                db, number, search, where, limit, self._counts
-            )
+        def work(db: apsw.Connection) -> WordHits | str:
+            missing = text_indexes.missing_index(db, search)
+            return missing or words.search(db, number_of(db, space), search, where, limit, self._counts)
 
-        answer = await self._read(space, work)
+        answer = await self._connections.read(work)
         while isinstance(answer, str):
             far = await self._connections.read(partial(text_indexes.how_far, answer))
             building = self._text_index(answer)
             if far:
                 raise IndexBuilding(far, backend=self.name)
             await asyncio.shield(building)
-            answer = await self._read(space, work)
+            answer = await self._connections.read(work)
         return answer
 
     def _text_index(self, name: str) -> asyncio.Task[None]:
@@ -269,74 +247,50 @@ class SqliteStore:
     async def search_vectors(
         self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
     ) -> VectorHits:
-        def work(db: apsw.Connection, number: int) -> VectorHits:
-            generation = records.generation(db)
-            if generation is None or number == NOWHERE:
-                return VectorHits([])
-            return self._vectors.search(db, number, generation[0], vector, where, limit, ef_search)
+        def work(db: apsw.Connection, number: int, generation: int) -> VectorHits:
+            return self._vectors.search(db, number, generation, vector, where, limit, ef_search)
 
-        return await self._read(space, work)
+        return await self._read_vectors(space, work, VectorHits([]))
 
     async def vector_background(self, space: str, vector: Vector) -> Background | None:
-        def work(db: apsw.Connection, number: int) -> Background | None:
-            generation = records.generation(db)
-            if generation is None or number == NOWHERE:
-                return None
-            return self._vectors.background(db, number, generation[0], vector)
+        def work(db: apsw.Connection, number: int, generation: int) -> Background | None:
+            return self._vectors.background(db, number, generation, vector)
 
-        return await self._read(space, work)
+        return await self._read_vectors(space, work, None)
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
-        def work(db: apsw.Connection, number: int) -> dict[str, builtins.list[Scored]]:
-            generation = records.generation(db)
-            return self._vectors.nearest_to(db, number, generation[0], ids, limit) if generation else {}
+        def work(db: apsw.Connection, number: int, generation: int) -> dict[str, builtins.list[Scored]]:
+            return self._vectors.nearest_to(db, number, generation, ids, limit)
 
-        return await self._read(space, work)
+        return await self._read_vectors(space, work, {})
 
     async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
-        return await self._read(space, lambda db, number: self._vectors.fetch(db, number, ids))
+        return await self._connections.read(lambda db: self._vectors.fetch(db, number_of(db, space), ids))
+
+    async def _read_vectors(self, space: str, work: Callable[[apsw.Connection, int, int], T], nothing: T) -> T:
+        """What `work` finds among the vectors of a space, given the numbers of the space and of the generation; where
+        there are none, `nothing`.
+        """
+
+        def run(db: apsw.Connection) -> T:
+            number, generation = number_of(db, space), records.generation(db)
+            return nothing if generation is None or number == NOWHERE else work(db, number, generation[0])
+
+        return await self._connections.read(run)
 
     # Links
 
-    async def link(self, space: str, edges: Sequence[Edge]) -> None:
-        await self._write(space, lambda db, number: graph.link(db, number, edges))
-
-    async def link_nearest(self, space: str, nearest: Mapping[str, Sequence[Edge]]) -> None:
-        await self._write(space, lambda db, number: graph.link_nearest(db, number, nearest))
-
-    async def unlink(self, space: str, source: str, target: str, relation: str | None = None) -> int:
-        return await self._write(space, lambda db, number: graph.unlink(db, number, source, target, relation))
-
-    async def walk(
-        self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
-    ) -> Sequence[Reached]:
-        return await self._read(
-            space, lambda db, number: graph.walk(db, number, seeds, where, depth=depth, limit=limit)
-        )
+    link = _writes(graph.link)
+    link_nearest = _writes(graph.link_nearest)
+    unlink = _writes(graph.unlink)
+    walk = _reads(graph.walk)
+    _edges_of = _reads(graph.edges_of)
+    _edges_after = _reads(graph.edges_after)
 
     async def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]:
         if ids is not None:
-            for edge in await self._read(space, lambda db, number: graph.edges_of(db, number, ids)):
+            for edge in await self._edges_of(space, ids):
                 yield edge
-            return
-        last = graph.FIRST
-        while page := await self._edges_after(space, last):
-            for last, edge in page:  # noqa: B007 (the next page begins after the last key of this one)
+        else:
+            async for edge in stream_edges(partial(self._edges_after, space)):
                 yield edge
-
-    async def _edges_after(self, space: str, last: graph.Key) -> Sequence[tuple[graph.Key, Edge]]:
-        return await self._read(space, lambda db, number: graph.edges_after(db, number, last, EDGES_PER_READ))
-
-    # What memories are worth
-
-    async def most_useful(self, space: str, per_hit: float) -> float:
-        return await self._read(space, lambda db, number: records.most_useful(db, number, per_hit))
-
-    async def set_qualities(self, space: str, qualities: Mapping[str, float]) -> int:
-        return await self._write(space, lambda db, number: records.set_qualities(db, number, qualities))
-
-    async def _read(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
-        return await self._connections.read(lambda db: work(db, space_number(db, space) or NOWHERE))
-
-    async def _write(self, space: str, work: Callable[[apsw.Connection, int], T]) -> T:
-        return await self._connections.write(lambda db: work(db, space_number(db, space) or NOWHERE))

@@ -16,6 +16,7 @@ from recollect.limits import check_same_text
 from recollect.stores.contents import (
     Answer,
     New,
+    Space,
     Thread,
     changed,
     changed_hash,
@@ -46,106 +47,107 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 
-def add(db: apsw.Connection, space: int, name: str, batch: Sequence[Record]) -> list[Remembered]:
+def add(db: apsw.Connection, space: Space, batch: Sequence[Record]) -> list[Remembered]:
     """Store what is new; what is not is answered with the memory that was there first, and joins it."""
     now = datetime.now(UTC)
-    new, answers = _sift(db, space, batch, now)
-    stored = _insert(db, space, name, new) if new else {}
-    graph.link_present(db, space, first_links(batch, answers))
+    new, answers = _sift(db, space.number, batch, now)
+    stored = _insert(db, space, new) if new else {}
+    graph.link_present(db, space.number, first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in stored}
-    memories = stored | (fetch(db, space, name, copied) if copied else {})
+    memories = stored | (fetch(db, space, copied) if copied else {})
     for record, answer in zip(batch, answers, strict=True):
         if record.joins and not answer.created and record.memory.text == memories[answer.id].text:
             memories[answer.id] = _join(db, space, memories[answer.id], record, now)
     return [Remembered(memories[answer.id], answer.created) for answer in answers]
 
 
-def supersede(db: apsw.Connection, space: int, name: str, old: str, new: Record | str, now: datetime) -> Memory:
+def supersede(db: apsw.Connection, space: Space, old: str, new: Record | str, *, now: datetime) -> Memory:
     """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
-    by = new if isinstance(new, str) else _successor(db, space, name, old, new)
-    check_succession(fetch(db, space, name, (old, by)), old, by)
-    if old in records.successors(db, space, by):
+    by = new if isinstance(new, str) else _successor(db, space, old, new)
+    check_succession(fetch(db, space, (old, by)), old, by)
+    if old in records.successors(db, space.number, by):
         raise superseding_refused(old, by)
     tick(db)
-    db.execute(Q["supersede"], (space, old, by, micros(now)))
-    return fetch(db, space, name, [by])[by]
+    db.execute(Q["supersede"], (space.number, old, by, micros(now)))
+    return fetch(db, space, [by])[by]
 
 
-def _successor(db: apsw.Connection, space: int, name: str, old: str, record: Record) -> str:
+def _successor(db: apsw.Connection, space: Space, old: str, record: Record) -> str:
     """The id of what is to replace a memory that is here, stored now or before."""
-    if not row_numbers(db, space, [old]):
+    if not row_numbers(db, space.number, [old]):
         raise missing(old)
-    ((memory, _),) = add(db, space, name, [record])
+    ((memory, _),) = add(db, space, [record])
     check_same_text(record.memory, memory)
     return memory.id
 
 
 def update(
     db: apsw.Connection,
-    space: int,
-    name: str,
+    space: Space,
     id: str,
     changes: Mapping[str, Any],
-    vector: Vector | None,
+    *,
+    vector: Vector | None = None,
     now: datetime,
 ) -> Memory:
     """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
     goes: the vector, and the memory's own links to its nearest.
     """
     check_changes(changes)
-    old = fetch(db, space, name, [id]).get(id)
+    old = fetch(db, space, [id]).get(id)
     if old is None:
         raise missing(id)
     return _change(db, space, old, changes, vector, now)
 
 
-def _join(db: apsw.Connection, space: int, copy: Memory, record: Record, now: datetime) -> Memory:
+def _join(db: apsw.Connection, space: Space, copy: Memory, record: Record, now: datetime) -> Memory:
     """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over."""
     changes = joining(copy, record.memory, now)
     return _change(db, space, copy, changes, record.vector if "title" in changes else None, now) if changes else copy
 
 
 def _change(
-    db: apsw.Connection, space: int, old: Memory, changes: Mapping[str, Any], vector: Vector | None, now: datetime
+    db: apsw.Connection, space: Space, old: Memory, changes: Mapping[str, Any], vector: Vector | None, now: datetime
 ) -> Memory:
-    id = old.id
-    row, mark = row_numbers(db, space, [id])[id], records.marks(db, space, [id])[id]
-    new = _placed(db, space, changed(old, changes, vector, now))
+    id, number = old.id, space.number
+    row, mark = row_numbers(db, number, [id])[id], records.marks(db, space, [id])[id]
+    new = _placed(db, number, changed(old, changes, vector, now))
     hash = changed_hash(mark.hash, old, new)
-    for other in records.ids_by_hash(db, space, [hash]).values():
+    for other in records.ids_by_hash(db, number, [hash]).values():
         if other != id:
             raise copy_refused(id, other)
-    _replace(db, space, row, hash, old, new)
+    _replace(db, number, row, hash, old, new)
     seq = tick(db)
     if vector is not None:
-        _put_vectors(db, space, seq, [_vector_row(row, new, vector)])
+        _put_vectors(db, number, seq, [_vector_row(row, new, vector)])
     elif passage(new) != passage(old):
-        vectors.remove(db, space, seq, [row])
+        vectors.remove(db, number, seq, [row])
     return new
 
 
-def forget(db: apsw.Connection, space: int, ids: Sequence[str]) -> int:
+def forget(db: apsw.Connection, space: Space, ids: Sequence[str]) -> int:
     """Delete memories and all that hangs on them. A memory that a forgotten one had superseded stays superseded:
     what was once corrected does not come back because the correction is gone.
     """
-    rows = list(row_numbers(db, space, ids).values())
+    number = space.number
+    rows = list(row_numbers(db, number, ids).values())
     if not rows:
         return 0
-    words.remove(db, space, rows)
-    vectors.remove(db, space, tick(db), rows)
-    graph.remove(db, space, rows)
+    words.remove(db, number, rows)
+    vectors.remove(db, number, tick(db), rows)
+    graph.remove(db, number, rows)
     for statement in ("delete_tags", "delete_memories"):
         db.execute(Q[statement], (as_json(rows),))
     return len(rows)
 
 
-def put_vectors(db: apsw.Connection, space: int, name: str, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+def put_vectors(db: apsw.Connection, space: Space, embedded: Sequence[tuple[Memory, Vector]]) -> None:
     """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
-    stored = fetch(db, space, name, [memory.id for memory, _ in embedded])
+    stored = fetch(db, space, [memory.id for memory, _ in embedded])
     made = fitting(embedded, {id: passage(memory) for id, memory in stored.items()})
-    rows = row_numbers(db, space, made)
+    rows = row_numbers(db, space.number, made)
     if rows:
-        _put_vectors(db, space, tick(db), [_vector_row(row, stored[id], made[id]) for id, row in rows.items()])
+        _put_vectors(db, space.number, tick(db), [_vector_row(row, stored[id], made[id]) for id, row in rows.items()])
         db.executemany(Q["set_ready"], ((row,) for row in rows.values()))
 
 
@@ -156,27 +158,27 @@ def _sift(db: apsw.Connection, space: int, batch: Sequence[Record], now: datetim
     return sift(batch, hashes, stored)
 
 
-def _insert(db: apsw.Connection, space: int, name: str, new: Sequence[New]) -> dict[str, Memory]:
+def _insert(db: apsw.Connection, space: Space, new: Sequence[New]) -> dict[str, Memory]:
     """The rows, tags, words and vectors of new records; the memories as they are stored."""
-    seq = tick(db)
+    seq, number = tick(db), space.number
     last: int = db.execute(Q["last_row"]).get
     rows = range(last + 1, last + 1 + len(new))
     memories = [record.memory for _, record in new]
     columns = [
         encode(record.memory, place=place, embedding=embedding_state(record))
-        for (_, record), place in zip(new, _places(db, space, memories), strict=True)
+        for (_, record), place in zip(new, _places(db, number, memories), strict=True)
     ]
-    heads = ((row, space, hash, int(record.linked)) for row, (hash, record) in zip(rows, new, strict=True))
+    heads = ((row, number, hash, int(record.linked)) for row, (hash, record) in zip(rows, new, strict=True))
     db.executemany(Q["insert_memory"], (head + rest for head, rest in zip(heads, columns, strict=True)))
-    stored = [decode(name, values) for values in columns]
-    _put_tags(db, space, zip(rows, stored, strict=True))
-    words.put(db, space, [_word_row(row, memory) for row, memory in zip(rows, stored, strict=True)])
+    stored = [decode(space.name, values) for values in columns]
+    _put_tags(db, number, zip(rows, stored, strict=True))
+    words.put(db, number, [_word_row(row, memory) for row, memory in zip(rows, stored, strict=True)])
     embedded = [
         _vector_row(row, record.memory, record.vector)
         for row, (_, record) in zip(rows, new, strict=True)
         if record.vector is not None
     ]
-    _put_vectors(db, space, seq, embedded)
+    _put_vectors(db, number, seq, embedded)
     return {memory.id: memory for memory in stored}
 
 

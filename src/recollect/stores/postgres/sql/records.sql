@@ -293,12 +293,12 @@ FOR KEY SHARE OF m
 ON CONFLICT (space, row) DO UPDATE
 SET used = hits.used + 1, last_used_at = greatest(hits.last_used_at, excluded.last_used_at)
 
--- name: is_unknown
--- Whether Postgres has never looked at what the memories are like.
+-- name: is_unanalyzed
+-- Whether the memories were never analyzed.
 SELECT reltuples < 0 FROM pg_class WHERE oid = 'memories'::regclass
 
 -- name: analyze
--- Let it look.
+-- So that the planner knows what there is.
 ANALYZE memories, tags, words, unlinked, edges
 
 -- name: counts
