@@ -13,6 +13,7 @@ from typing import Self
 
 from recollect import backups, composition
 from recollect.backups import Backup
+from recollect.calls.gate import Gates, gated
 from recollect.embedders import configured
 from recollect.engine import copying
 from recollect.engine.asking import RecallListener
@@ -75,9 +76,11 @@ class AsyncRecollect:
         else:
             _check(store, "a store", STORE)
             self._store, self.url = store, store.location
-        vectors = composition.external_vectors(self.settings, self._store)
-        links = composition.external_links(self.settings, self._store)
-        self._engine = Engine(self._store, embedder, vectors, links)
+        gates = Gates()
+        asked = gated(self._store, gates.of_rows(self._store))  # so that an index answers for its own failures alone
+        vectors = composition.external_vectors(self.settings, asked)
+        links = composition.external_links(self.settings, asked)
+        self._engine = Engine(self._store, embedder, vectors, links, gates)
         self.tokens = AsyncTokens(self._store.ledger)
         self.replies = Replies(self._store.ledger)
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 class RecollectError(Exception):
     """The root: catch this to catch everything that Recollect raises on purpose."""
 
+    charged_to: str = ""
+    """The engine whose failure this is, once its gate has counted it: no other one is to answer for it."""
+
 
 class ConfigError(RecollectError):
     """The configuration is wrong; nothing was opened or changed."""

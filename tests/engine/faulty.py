@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from recollect.calls.gate import Gate, Gates, gated
+from recollect.calls.shared import SharedWork
 from recollect.embedders.cache import QueryCache
 from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine.engine import Engine
-from recollect.engine.guarded import Engines, GuardedEmbedder
-from recollect.engine.guards import Guard, Guards
+from recollect.engine.engines import Engines
 from recollect.engine.query import parse_query
 from recollect.engine.recall import Recaller
 from recollect.errors import BackendUnavailable
@@ -121,12 +122,12 @@ class Arrangement:
 
     def __init__(self, path: Path, patience: float = DEADLINE) -> None:
         self.clock = Clock()
-        self.guards = Guards(partial(Guard, least=patience, clock=self.clock))
+        self.gates = Gates(partial(Gate, least=patience, clock=self.clock))
         self.store = FaultyStore(path)
         self.embedder = FaultyEmbedder()
-        guard = self.guards.of("embedder", self.embedder)
-        self.cache = QueryCache(GuardedEmbedder(self.embedder, guard))
-        self.engines = Engines(self.guards, self.embedder, self.store, self.store, self.store)
+        gate = self.gates.of("embedder", self.embedder)
+        self.cache = QueryCache(gated(self.embedder, gate))
+        self.engines = Engines(self.gates, self.embedder, self.store, self.store, self.store)
         self.recaller = Recaller(self.engines)
 
     async def recall(self, text: str, **options: Unpack[RecallOptions]) -> Recall:
@@ -145,7 +146,7 @@ class Arrangement:
             embed,
             self.engines.vectors,
             self.engines.words,
-            outside=self.engines.outside,
+            together=SharedWork(self.engines.outside),
         )
         return await self.recaller.recall(query, question)
 
@@ -170,7 +171,7 @@ async def arranged(path: Path, *texts: str, patience: float = DEADLINE) -> Async
             if isinstance(fault, Fault):
                 fault.released.set()
         await arrangement.cache.close()
-        await arrangement.guards.close()
+        await arrangement.gates.close()
         await arrangement.store.close()
 
 

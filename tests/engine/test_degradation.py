@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from recollect import AsyncRecollect, Recall, RecallFailed
+from recollect.calls import deadline as deadlines
+from recollect.calls.breaker import FAILURES, FIRST_PAUSE
+from recollect.calls.deadline import Deadline
 from recollect.engine import lanes
-from recollect.engine.breaker import FAILURES, FIRST_PAUSE
-from recollect.legs import waiting
-from recollect.legs.waiting import Patience
 from recollect.settings import OpenAISettings, Settings
 from tests.endpoint import Answer, Asked, Endpoint, embeddings
 from tests.engine import faulty
@@ -71,7 +71,7 @@ async def test_a_healthy_answer_lacks_nothing(memory: Arrangement) -> None:
 async def test_many_recalls_over_a_frozen_engine_are_all_answered(memory: Arrangement) -> None:
     """32 at once: the first find it late, the later ones leave it alone and say so; when it is back, it is used."""
     memory.store.meaning.mode = "frozen"
-    breaker = memory.guards.of("vector", memory.store)._breaker
+    gate = memory.gates.of("vector", memory.store)
 
     lanes = {"vector": SECOND, "keyword": HEALTHY, "graph": HEALTHY}
 
@@ -82,7 +82,7 @@ async def test_many_recalls_over_a_frozen_engine_are_all_answered(memory: Arrang
     assert all(answer.degraded and len(answer) == 3 for answer in answers)
     assert {statuses(answer)["keyword"] for answer in answers} == {"ok"}
     assert {statuses(answer)["vector"] for answer in answers} <= {"late", "skipped"}
-    await until(lambda: breaker.is_open)
+    await until(lambda: bool(gate.why_skipped("work")))
     asked = memory.store.meaning.asked
     later = await asyncio.gather(*(ask(n) for n in range(32)))
     assert {statuses(answer)["vector"] for answer in later} == {"skipped"}
@@ -96,7 +96,7 @@ async def test_many_recalls_over_a_frozen_engine_are_all_answered(memory: Arrang
     probing = await ask(0)
     assert (probing.degraded, statuses(probing)["vector"]) == (True, "skipped")
     assert reason(probing, "vector").endswith("it is being tried again now")
-    await until(lambda: not breaker.is_open)
+    await until(lambda: not gate.why_skipped("work"))
     assert not (await memory.recall("blue whale")).degraded
 
 
@@ -221,7 +221,7 @@ async def test_a_busy_store_is_waited_for_beyond_the_deadline(tmp_path: Path) ->
 
         async def others() -> None:
             while True:
-                await memory.guards.of_rows(memory.store).call(answer)
+                await memory.gates.of_rows(memory.store).call(answer)
                 await asyncio.sleep(0.01)
 
         busy = asyncio.create_task(others())
@@ -285,7 +285,7 @@ async def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     """Everything inside this process, and nothing that would wait for it longer than a moment."""
     monkeypatch.setattr(faulty, "FaultyStore", Inside)
     monkeypatch.setattr(faulty, "FaultyEmbedder", EmbedsHere)
-    monkeypatch.setattr(waiting, "STEP", 0.001)
+    monkeypatch.setattr(deadlines, "STEP", 0.001)
     async with arranged(tmp_path / "memory.db", *WHALES, patience=0.001) as arrangement:
         yield arrangement
 
@@ -317,7 +317,7 @@ async def test_a_deadline_that_the_caller_gives_holds_inside_this_process_too(he
     answer = await asked
     assert statuses(answer) == {"vector": "late", "keyword": "ok", "graph": "skipped"}
     assert len(answer) == 10
-    assert not here.guards.of("vector", here.store).why_skipped()
+    assert not here.gates.of("vector", here.store).why_skipped("work")
 
 
 async def test_a_slow_embedder_inside_takes_nothing_from_a_store_outside(
@@ -325,7 +325,7 @@ async def test_a_slow_embedder_inside_takes_nothing_from_a_store_outside(
 ) -> None:
     """Postgres and the packaged model on a busy processor: embedding takes longer than a lane waits for the store."""
     monkeypatch.setattr(faulty, "FaultyEmbedder", EmbedsHere)
-    monkeypatch.setattr(lanes, "Patience", partial(Patience, 0.3))
+    monkeypatch.setattr(lanes, "Deadline", partial(Deadline, 0.3))
     async with arranged(tmp_path / "memory.db", *WHALES, patience=0.3) as memory:
         memory.embedder.fault.mode = "stubborn"
         asked = asyncio.create_task(memory.recall("blue whale", lanes={}))

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from recollect.engine.guards import Guard, Skipped
+from recollect.calls.deadline import Deadline, start
+from recollect.calls.gate import Gate, Skipped
+from recollect.calls.shared import SharedWork
 from recollect.engine.lanes import run_lanes
 from recollect.errors import BackendTimeout, BackendUnavailable
 from recollect.legs.question import Question
-from recollect.legs.waiting import Patience, start
 from recollect.recipes import Lane, Recipe
 from recollect.types import Filter, Ranking, Scored
 from tests.engine.faulty import until
@@ -24,7 +25,7 @@ class FakeLeg:
         self.most = 0
         self.released = asyncio.Event()
         self.stopped = 0
-        self.guard = Guard("the engine")
+        self.gate = Gate("the engine")
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         self.running += 1
@@ -32,9 +33,9 @@ class FakeLeg:
         await asyncio.sleep(0.01)
         self.running -= 1
         if lane.name == "slow":
-            await self.guard.call(asyncio.Event().wait)
+            await self.gate.call(asyncio.Event().wait)
         if lane.name == "stubborn":
-            await self.guard.call(self.heedless)
+            await self.gate.call(self.heedless)
         if lane.name == "given up":
             raise Skipped("the engine failed 5 times", backend="fake")
         if lane.name == "down":
@@ -58,8 +59,8 @@ def question() -> Question:
     async def embed() -> None:
         raise AssertionError("no lane here asks for a vector")
 
-    outside = ("embedder", "store")
-    return Question("work", "what?", Filter(), 10, embed, None, None, outside=outside)  # type: ignore[arg-type]
+    together = SharedWork(("embedder", "store"))
+    return Question("work", "what?", Filter(), 10, embed, None, None, together=together)  # type: ignore[arg-type]
 
 
 async def run(*names: str, weight: float = 1.0) -> dict[str, tuple[str, str, int]]:
@@ -108,9 +109,9 @@ async def test_what_lanes_share_is_made_once_and_survives_one_of_them() -> None:
 
     async def impatient() -> None:
         async with asyncio.timeout(0.01):
-            await asked.once("x", make, "store")
+            await asked.together.once("x", make, "store")
 
-    patient = asyncio.create_task(asked.once("x", make, "store"))
+    patient = asyncio.create_task(asked.together.once("x", make, "store"))
     with pytest.raises(TimeoutError):
         await impatient()
     assert await patient == 7
@@ -132,7 +133,7 @@ async def test_shared_work_that_cannot_be_stopped_does_not_hold_up_the_end() -> 
     """The question lets go of it."""
     leg, asked = FakeLeg(), question()
     with pytest.raises(BackendTimeout, match=r"the embedder gave no answer within 0\.01 s"):
-        await start(Patience(0.01), asked.once("x", leg.heedless, "embedder"))
+        await start(Deadline(0.01), asked.together.once("x", leg.heedless, "embedder"))
     asked.close()
     assert leg.stopped == 0
     leg.released.set()
@@ -161,8 +162,8 @@ async def test_lanes_wait_for_shared_work_as_long_as_their_own_deadlines_allow()
         return 7
 
     with pytest.raises(BackendTimeout):
-        await start(Patience(0.01), asked.once("x", make, "store"))
-    patient = start(Patience(30), asked.once("x", make, "store"))
+        await start(Deadline(0.01), asked.together.once("x", make, "store"))
+    patient = start(Deadline(30), asked.together.once("x", make, "store"))
     release.set()
     assert await patient == 7
 

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from recollect import AsyncSpace, BackendUnavailable, RecallFailed
-from recollect.legs.waiting import HELD_UP
+from recollect.calls.deadline import HELD_UP
 from recollect.recipes import DEADLINE
 from recollect.settings import OpenAISettings, Settings
 from recollect.types import LaneReport

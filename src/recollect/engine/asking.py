@@ -1,6 +1,6 @@
 """The way of a recall, from a parsed query to the counted answer.
 
-its turn (turns.py) -> what must be known first: the dimensions of a vector, what others share (sharing.py)
+its turn (calls/admission.py) -> what must be known first: the dimensions of a vector, what others share (sharing.py)
 -> the lanes, fused, with their rows (recall.py) -> usage is counted, listeners are told
 """
 
@@ -10,19 +10,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.calls.admission import Admission
+from recollect.calls.deadline import within
+from recollect.calls.gate import Gate, in_words
+from recollect.calls.shared import SharedWork
 from recollect.embedders.cache import QueryCache
 from recollect.engine.embedding import Embedding
-from recollect.engine.guarded import Engines
-from recollect.engine.guards import Guard, in_words
+from recollect.engine.engines import Engines
 from recollect.engine.lanes import longest_deadline
 from recollect.engine.query import Query
 from recollect.engine.recall import Recaller
 from recollect.engine.sharing import Looking, Sharing
-from recollect.engine.turns import Turns
 from recollect.engine.usage import HitCounter
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
-from recollect.legs.waiting import within
 from recollect.limits import check_vector
 from recollect.recipes import Recipe
 from recollect.types import LaneReport, Recall
@@ -35,7 +36,7 @@ RecallListener: TypeAlias = Callable[[str, str, Recall | RecallFailed], None]
 
 
 class Asking:
-    """Answers questions. `rows` guards what is read from the store before the lanes start."""
+    """Answers questions. `rows` is the gate of what is read from the store before the lanes start."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Asking:
         embedding: Embedding,
         questions: QueryCache,
         sharing: Sharing,
-        rows: Guard,
+        rows: Gate,
         hits: HitCounter,
     ) -> None:
         self._engines = engines
@@ -53,12 +54,12 @@ class Asking:
         self._rows = rows
         self.hits = hits
         self.listeners: list[RecallListener] = []
-        self._turns = Turns()
+        self._admission = Admission()
         self._recaller = Recaller(engines)
 
     async def ask(self, space: str, query: Query, given: Sequence[float] | Vector | None) -> Recall:
         """The answer to a question of a space; `given` is the question's vector where the caller has it already."""
-        async with self._turns.one():
+        async with self._admission:
             started = time.monotonic()
             try:
                 dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
@@ -77,7 +78,7 @@ class Asking:
     async def _known_first(self, space: str, query: Query) -> tuple[int | None, Looking]:
         """What the store's vectors are like, and how the recall learns what it may see of others'."""
         asked = self._embedding.dimensions
-        dimensions = await (asked() if self._embedding.is_known else self._rows.call(asked))
+        dimensions = await (asked() if self._embedding.is_known else self._rows.call(asked, space))
         return dimensions, await self._sharing.looking(space, query.shared)
 
     def _unanswered(self, space: str, query: Query, error: BackendUnavailable) -> Recall:
@@ -106,7 +107,7 @@ class Asking:
             at_home=query.at_home,
             given=given,
             started=started,
-            outside=self._engines.outside,
+            together=SharedWork(self._engines.outside),
         )
 
     def _count_failed(self, space: str, recipe: Recipe, failed: RecallFailed) -> None:

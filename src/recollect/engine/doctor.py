@@ -78,7 +78,7 @@ async def answering(engine: Engine) -> Diagnosis:
 
     async def embedder() -> str:
         asked = engine.embedding.embedder
-        if why := engine.guards.of("embedder", asked).why_skipped():
+        if why := engine.gates.of("embedder", asked).why_skipped():
             raise EmbeddingError(f"{asked.name} {why}")
         return f"{asked.name} works"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from recollect.calls.gate import Gates, gated
 from recollect.embedders.cache import QueryCache
 from recollect.engine.asking import Asking
 from recollect.engine.embedding import Embedding
+from recollect.engine.engines import Engines
 from recollect.engine.feeding import Feeder
-from recollect.engine.guarded import Engines, GuardedEmbedder
-from recollect.engine.guards import Guards
 from recollect.engine.remember import Rememberer
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Sharing
@@ -33,23 +33,24 @@ class Engine:
         embedder: Embedder,
         vectors: ExternalVectors | None = None,
         links: ExternalLinks | None = None,
+        gates: Gates | None = None,
     ) -> None:
         self.store = store
-        self.guards = Guards()
+        self.gates = gates or Gates()
         self.embedding = Embedding(embedder, store)
         self.rememberer = Rememberer(store, self.embedding)
         self.upkeep = Upkeep(store, self.embedding)
         self.hits = HitCounter(store)
         self.scoring = Scoring(store, self.hits.flush)
-        self._questions = QueryCache(GuardedEmbedder(embedder, self.guards.of("embedder", embedder)))
+        self._questions = QueryCache(gated(embedder, self.gates.of("embedder", embedder)))
         self.feeders = {
-            index.name: Feeder(store, index, leg, self.guards.presence(index.name))
+            index.name: Feeder(store, index, leg, self.gates.presence(index.name))
             for index, leg in ((vectors, VECTOR), (links, GRAPH))
             if index is not None
         }
-        rows = self.guards.of_rows(store)
+        rows = self.gates.of_rows(store)
         self.sharing = Sharing(store.ledger, rows)
-        engines = Engines(self.guards, embedder, store, vectors or store, links or store)
+        engines = Engines(self.gates, embedder, store, vectors or store, links or store)
         self.asking = Asking(engines, self.embedding, self._questions, self.sharing, rows, self.hits)
 
     async def open(self) -> None:
@@ -67,7 +68,7 @@ class Engine:
         await self.upkeep.close()
         await self.hits.close()
         await asyncio.gather(*(feeder.close() for feeder in self.feeders.values()))
-        await self.guards.close()
+        await self.gates.close()
 
     def feeder(self, index: str) -> Feeder:
         """What feeds the external index of this name."""

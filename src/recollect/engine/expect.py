@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from recollect.engine.guarded import Rows
+from recollect.engine.engines import Rows
 from recollect.engine.query import Query
 from recollect.legs.question import Question
 from recollect.types import Expectation, Filter, Fused, Hit, Lost, Memory

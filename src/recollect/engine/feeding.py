@@ -17,7 +17,7 @@ from itertools import groupby
 from operator import attrgetter
 from uuid import uuid4
 
-from recollect.engine.presence import Presence
+from recollect.calls.presence import Presence
 from recollect.engine.upkeep import interpreter_ends
 from recollect.errors import BackendError, BackendUnavailable, RecollectError
 from recollect.ports import Change, Entry, ExternalIndex, Lag, Store

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from recollect.engine.guards import Skipped, in_words
+from recollect.calls.deadline import Deadline, let_go, start
+from recollect.calls.gate import Skipped, in_words
 from recollect.errors import BackendTimeout
 from recollect.legs.question import Question
-from recollect.legs.waiting import Patience, let_go, start
 from recollect.recipes import DEADLINE, Lane, Recipe
 from recollect.types import LaneReport, LaneStatus, Ranking
 
@@ -32,13 +32,13 @@ async def run_lanes(
 ) -> list[Answered]:
     """Every lane's report, and its ranking if it answered, in the recipe's order.
 
-    No lane is timed here: what it asks is guarded, and the guards know for what it may wait how long. `so_far` is told
-    of the lanes that have ended when half of the longest deadline is over, and again whenever another one ends.
+    No lane is timed here: what it asks is behind gates, which wait on its deadline. `so_far` is told of the lanes that
+    have ended when half of the longest deadline is over, and again whenever another one ends.
     """
-    question.patiences = [patience_of(lane, question) for lane in recipe.lanes]
+    question.deadlines = [deadline_of(lane, question) for lane in recipe.lanes]
     tasks = [
-        start(patience, _run(lane, question, legs[lane.leg]))
-        for patience, lane in zip(question.patiences, recipe.lanes, strict=True)
+        start(deadline, _run(lane, question, legs[lane.leg]))
+        for deadline, lane in zip(question.deadlines, recipe.lanes, strict=True)
     ]
     try:
         running = (await asyncio.wait(tasks, timeout=longest_deadline(recipe) / 2 if so_far else None))[1]
@@ -53,9 +53,9 @@ async def run_lanes(
         question.close()
 
 
-def patience_of(lane: Lane, question: Question) -> Patience:
+def deadline_of(lane: Lane, question: Question) -> Deadline:
     """By default for engines outside this process alone; where the caller gave a deadline, for everything."""
-    return Patience() if lane.deadline is None else Patience(lane.deadline, question.started + lane.deadline)
+    return Deadline() if lane.deadline is None else Deadline(lane.deadline, question.started + lane.deadline)
 
 
 def longest_deadline(recipe: Recipe) -> float:

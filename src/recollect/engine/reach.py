@@ -116,7 +116,8 @@ class Granted(Reach):
         """
         if depth != 1:
             raise InvalidRequest(f"depth is {depth}, and links in another's space are followed for one step: use 1")
-        return await made_links(self._store, self.space, [id], self._inside(), limit=limit)
+        edges = [edge async for edge in self._store.edges(self.space, [id])]
+        return await made_links(self._store, edges, self.space, [id], self._inside(), limit=limit)
 
     def missing(self, id: str) -> NotFound:
         return NotFound(f"namespace {self.namespace!r} of space {self.space!r} holds no memory {id!r}")

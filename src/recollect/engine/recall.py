@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from recollect.calls.deadline import Deadline, current_deadline, let_go, on_deadline, start, within
+from recollect.calls.gate import in_words
+from recollect.engine.engines import Engines
 from recollect.engine.expect import explain_absence
-from recollect.engine.guarded import Engines
-from recollect.engine.guards import in_words
 from recollect.engine.lanes import Answered, longest_deadline, run_lanes
 from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
@@ -20,7 +21,6 @@ from recollect.engine.sizes import ROWS_AT_ONCE, by_distance, fitting, full, rea
 from recollect.engine.visibility import EverySpace, by_space
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
-from recollect.legs.waiting import Patience, let_go, start, time_left, waiting_with, within
 from recollect.limits import ANSWER_BYTES
 from recollect.ports import Beside
 from recollect.ranking.diversity import Sieve, mmr
@@ -42,7 +42,7 @@ was just in time. That leaves something for an event loop that is late itself, b
 it was given.
 """
 ROWS_SHARE = 0.5
-"""How much of the longest deadline that reading has at least."""
+"""How much of the longest deadline that reading has at least, however often it is begun again."""
 COMPARED_AT_ONCE = 10_000
 """Pairs of vectors that are compared before others get their turn: a few milliseconds."""
 DIVERSITY_SHARE = 0.5
@@ -88,36 +88,40 @@ class Finding:
         self._lanes: Set[str] = frozenset()
         self._task: asyncio.Task[Found] | None = None
         self._earlier: Found | None = None
+        self._readings: list[Deadline] = []
 
     def begin(self, answered: Sequence[Answered]) -> None:
         """Go ahead with what has been answered so far."""
         rankings = rankings_of(answered)
         if rankings and rankings.keys() != self._lanes:
-            patience = self._anew()
+            deadline = self._anew()
             self._lanes = rankings.keys()
-            self._task = start(patience, self._find(rankings))
+            self._task = start(deadline, self._find(rankings))
 
     async def of(self, rankings: Mapping[str, Ranking]) -> Found:
         """What all lanes found that have answered; where that cannot be read in time, what fewer of them found."""
         try:
             if self._task is not None and self._lanes == rankings.keys() and not failed(self._task):
                 return await self._task
-            with waiting_with(self._anew()):  # also after a failure: the store may have come back since
+            with on_deadline(self._anew()):  # also after a failure: the store may have come back since
                 return await self._find(rankings)
         except BackendUnavailable:
             if self._earlier is None:
                 raise
             return self._earlier
 
-    def _anew(self) -> Patience:
+    def _anew(self) -> Deadline:
         """Keep what was found so far, and be ready for another reading: for how long that may wait for a store."""
         if self._task is not None and self._task.done() and not failed(self._task):
             self._earlier = self._task.result()
         self.close()
-        whole = self._deadline + GRACE
+        whole, read = self._deadline + GRACE, sum(one.spent for one in self._readings)
         if self._earlier is not None:
-            return Patience(whole - self._question.waited())
-        return Patience(max(whole - took(self._question) / 1000, ROWS_SHARE * self._deadline))
+            seconds = whole - self._question.waited()
+        else:
+            seconds = max(whole - took(self._question) / 1000, ROWS_SHARE * self._deadline - read)
+        self._readings.append(Deadline(seconds))
+        return self._readings[-1]
 
     def close(self) -> None:
         if self._task is not None:
@@ -248,7 +252,7 @@ class Recaller:
         if any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes):
             reading = by_space(question.space, [f.id for f in fused], self._vectors.vectors)
             try:
-                vectors = await within(DIVERSITY_SHARE * time_left(), reading)
+                vectors = await within(DIVERSITY_SHARE * current_deadline().left, reading)
                 wanted = await question.vector() if how.relevance == "cosine" else None
             except BackendUnavailable as error:
                 lost = f"not diversified, for its vectors could not be read: {in_words(error)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from recollect.engine.guards import Guard
+from recollect.calls.gate import Gate
 from recollect.errors import InvalidRequest, NotAllowed
 from recollect.ports import Ledger
 from recollect.types import Access, Grant
@@ -39,9 +39,9 @@ class Sharing:
     back is out of reach from the next call on.
     """
 
-    def __init__(self, ledger: Ledger, guard: Guard) -> None:
+    def __init__(self, ledger: Ledger, gate: Gate) -> None:
         self._ledger = ledger
-        self._guard = guard
+        self._gate = gate
         self._alone: dict[str, float] = {}
 
     async def may(self, space: str, owner: str, namespace: str, wanted: Access) -> None:
@@ -87,7 +87,7 @@ class Sharing:
         return by_owner([(grant.space, grant.namespace) for grant in granted])
 
     async def _granted(self, space: str) -> Sequence[Grant]:
-        return await self._guard.call(lambda: self._ledger.granted_to(space))
+        return await self._gate.call(lambda: self._ledger.granted_to(space), space)
 
 
 def check_offer(grant: Grant, known: Sequence[Grant]) -> Grant:

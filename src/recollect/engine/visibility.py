@@ -13,9 +13,9 @@ from dataclasses import replace
 from math import fsum, sqrt
 from typing import TypeVar
 
+from recollect.calls.deadline import let_go
 from recollect.engine.lanes import LegSearch
 from recollect.legs.question import Question
-from recollect.legs.waiting import let_go
 from recollect.recipes import Lane
 from recollect.types import Background, Ranking, Scored
 

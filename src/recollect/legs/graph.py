@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
 
 from recollect.legs.question import Question
 from recollect.ports import Reached
@@ -24,10 +24,12 @@ class Links(Protocol):
     ) -> Sequence[Reached]: ...
 
 
-class OwnLinks(Protocol):
-    """What is needed of a store to show a guest the links of another's space."""
+Edges: TypeAlias = Callable[[str, Sequence[str]], Awaitable[Sequence[Edge]]]
+"""The links that touch some memories of a space, as a store holds them."""
 
-    def edges(self, space: str, ids: Sequence[str] | None = None) -> AsyncIterator[Edge]: ...
+
+class Visible(Protocol):
+    """What is needed of a store to show a guest the links of another's space."""
 
     async def visible(self, space: str, ids: Sequence[str], where: Filter) -> set[str]: ...
 
@@ -37,16 +39,18 @@ class GraphLeg:
     guest it follows the links of the store itself.
     """
 
-    def __init__(self, index: Links, store: OwnLinks) -> None:
+    def __init__(self, index: Links, store: Visible, edges: Edges) -> None:
         self._index = index
         self._store = store
+        self._edges = edges
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         seeds = await self._seeds(question, lane)
         where = question.filter_of(lane)
         reached: Sequence[Reached]
         if question.guest:
-            reached = await made_links(self._store, question.space, seeds, where, limit=question.fanout)
+            edges = await self._edges(question.space, seeds) if seeds else ()
+            reached = await made_links(self._store, edges, question.space, seeds, where, limit=question.fanout)
         else:
             reached = await self._index.walk(question.space, seeds, where, depth=lane.depth, limit=question.fanout)
         return Ranking(lane.name, "graph", tuple(Scored(r.id, r.strength) for r in reached))
@@ -61,15 +65,13 @@ class GraphLeg:
 
 
 async def made_links(
-    store: OwnLinks, space: str, seeds: Sequence[str], where: Filter, *, limit: int
+    store: Visible, edges: Sequence[Edge], space: str, seeds: Sequence[str], where: Filter, *, limit: int
 ) -> Sequence[Reached]:
     """What somebody has linked to these memories, one step away, strongest first, as far as a guest may see it. Links
     that come by themselves lead to the nearest of the whole space: by where they lead, or not, they would tell a guest
     what else is there.
     """
-    if not seeds:
-        return []
-    reached = strongest([edge async for edge in store.edges(space, seeds) if edge.relation != SIMILAR], seeds)
+    reached = strongest([edge for edge in edges if edge.relation != SIMILAR], seeds)
     seen = await store.visible(space, [one.id for one in reached], where)
     return [one for one in reached if one.id in seen][:limit]
 

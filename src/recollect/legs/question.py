@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
-from recollect.errors import BackendTimeout
-from recollect.legs.waiting import Patience, Stopped, Waiting, let_go, patience_here, start
+from recollect.calls.deadline import Deadline
+from recollect.calls.shared import SharedWork
 from recollect.ports import VectorHits, VectorIndex, WordIndex, WordSearch
-from recollect.recipes import DEADLINE
 from recollect.text.query import QueryWords, parse_query
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
     from recollect.recipes import Lane
     from recollect.types import Vector
-
-T = TypeVar("T")
-
-Asked: TypeAlias = Literal["embedder", "vector index", "store"]
-"""What lanes ask together."""
 
 
 @dataclass
@@ -48,11 +41,10 @@ class Question:
     given: Vector | None = None
     started: float = field(default_factory=time.monotonic)
     _guests: tuple[Question, ...] = ()
-    outside: Collection[Asked] = ()
-    """What of that which lanes share is asked of an engine outside this process."""
-    patiences: list[Patience] = field(default_factory=list)
+    together: SharedWork = field(default_factory=SharedWork)
+    """What its lanes ask alike."""
+    deadlines: list[Deadline] = field(default_factory=list)
     """Of the lanes that ask it."""
-    _shared: dict[object, tuple[asyncio.Task[Any], Patience]] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> QueryWords:
@@ -66,7 +58,7 @@ class Question:
         async def embed() -> Vector:
             return await self.embed()
 
-        return await self.once("vector", embed, "embedder", share)
+        return await self.together.once("vector", embed, "embedder", share)
 
     async def nearest(self, where: Filter, ef_search: int | None = None, share: float = 1.0) -> VectorHits:
         """The nearest memories by plain vectors; lanes that look in the same place share one search."""
@@ -77,7 +69,7 @@ class Question:
                 self.space, vector, where, limit=self.fanout, ef_search=ef_search
             )
 
-        return await self.once(("nearest", where, ef_search), search, "vector index", share)
+        return await self.together.once(("nearest", where, ef_search), search, "vector index", share)
 
     async def wordiest(self, where: Filter, *, limit: int) -> Sequence[Scored]:
         """The memories that hold most of the question's words."""
@@ -103,7 +95,7 @@ class Question:
 
     async def abroad(self) -> Sequence[Question]:
         """The same question for each space that shares something with this one, confined to that."""
-        return await self.once("abroad", self._ask_others, "store")
+        return await self.together.once("abroad", self._ask_others, "store")
 
     async def _ask_others(self) -> Sequence[Question]:
         visible = await self.shared() if self.shared is not None else {}
@@ -115,7 +107,7 @@ class Question:
                 embed=self.vector,
                 shared=None,
                 guest=True,
-                _shared={},
+                together=SharedWork(self.together.outside),
             )
             for owner, namespaces in visible.items()
         )
@@ -125,46 +117,13 @@ class Question:
         """Where it looks in this space, its own or another's."""
         return next((guest.where for guest in self._guests if guest.space == space), self.where)
 
-    async def once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]], what: Asked, share: float = 1.0) -> T:
-        """What `work` gives, done once per question even when several lanes want it; one that gives up does not take it
-        away from the others. Raises BackendTimeout when a lane has waited for `what` is asked with a `share` of its
-        patience.
-        """
-        patience = patience_here()
-        if key not in self._shared:
-            own = Patience(max(patience.seconds, DEADLINE))
-            self._shared[key] = start(own, work()), own
-        task, own = self._shared[key]
-        if task.done():
-            return cast("T", task.result())
-        waiter = asyncio.get_running_loop().create_future()
-
-        def wake(_: object = None) -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
-        waiting = Waiting(patience, wake, outside=what in self.outside, share=share)
-        task.add_done_callback(wake)
-        try:
-            await waiter
-        finally:
-            waiting.end()
-            task.remove_done_callback(wake)
-        if not task.done():
-            own.over = True
-            raise BackendTimeout(f"the {what} gave no answer within {share * patience.seconds:g} s", backend=what)
-        if task.cancelled():  # not by us: a CancelledError would look as if our own caller had gone
-            raise Stopped("it was stopped while under way", backend=what)
-        return cast("T", task.result())
-
     def waited(self) -> float:
         """Seconds that the lane which waited longest has waited for engines outside this process."""
-        return max((patience.spent for patience in self.patiences), default=0.0)
+        return max((deadline.spent for deadline in self.deadlines), default=0.0)
 
     def close(self) -> None:
         """Let go of work that no lane waits for any more."""
-        for task, _ in self._shared.values():
-            let_go(task)
+        self.together.close()
         for guest in self._guests:
             guest.close()
 

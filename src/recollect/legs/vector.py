@@ -47,7 +47,7 @@ class VectorLeg:
             hits = await self._with_neighbours(question, lane, hits, threaded)
         background = found.background
         if question.guest:
-            background = await question.once("background", lambda: self._seen_by(question), "store")
+            background = await question.together.once("background", lambda: self._seen_by(question), "store")
         return Ranking(lane.name, "vector", clamped(hits, lane.lowest), background)
 
     async def _seen_by(self, question: Question) -> Background | None:

@@ -11,8 +11,8 @@ from typing import Protocol
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, Recall
-from recollect.engine.breaker import FAILURES
-from recollect.engine.presence import Presence
+from recollect.calls.breaker import FAILURES
+from recollect.calls.presence import Presence
 from recollect.settings import Settings
 from tests.engine.faulty import until
 from tests.falkordb_server import FalkorServer, needed

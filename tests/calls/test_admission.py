@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from recollect.engine.turns import Turns
+from recollect.calls.admission import Admission
 from recollect.errors import BackendUnavailable
 from tests.engine.faulty import until
 
 
 async def test_so_many_are_under_way_and_the_others_follow_in_their_order() -> None:
     """Of five who come, two begin; whenever one has ended, the next begins."""
-    turns, begun, release = Turns(at_once=2), list[int](), asyncio.Event()
+    admission, begun, release = Admission(at_once=2), list[int](), asyncio.Event()
 
     async def recall(number: int) -> None:
-        async with turns.one():
+        async with admission:
             begun.append(number)
             await release.wait()
 
@@ -30,31 +30,31 @@ async def test_so_many_are_under_way_and_the_others_follow_in_their_order() -> N
 
 async def test_a_turn_that_does_not_come_is_a_clear_error() -> None:
     """Whoever waits too long is told so; the place of one who has gone is free again."""
-    turns = Turns(at_once=1, patience=0.01)
-    async with turns.one():
+    admission = Admission(at_once=1, longest_wait=0.01)
+    async with admission:
         with pytest.raises(BackendUnavailable, match="1 recalls are under way and more are waiting"):
-            async with turns.one():
+            async with admission:
                 raise AssertionError("there was no room")
-    async with turns.one():
+    async with admission:
         pass
 
 
 async def test_who_fails_or_leaves_makes_room() -> None:
     """A recall that raises gives its turn back, and so does one that is cancelled while it waits."""
-    turns = Turns(at_once=1)
+    admission = Admission(at_once=1)
     with pytest.raises(KeyError):
-        async with turns.one():
+        async with admission:
             raise KeyError("surprise")
 
     async def wait() -> None:
-        async with turns.one():
+        async with admission:
             pass
 
-    async with turns.one():
+    async with admission:
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    async with turns.one():
+    async with admission:
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.engine.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, RECENT, Breaker, Ticket
+from recollect.calls.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, RECENT, SPACES, Breaker, SpaceBreakers, Ticket
 from tests.engine.faulty import Clock
 
 
@@ -171,3 +171,80 @@ def test_the_longest_pause_can_be_another() -> None:
         breaker.failed(probe(breaker), "gone")
     clock.now += FIRST_PAUSE
     assert breaker.probe() is not None
+
+
+def time_out(breakers: SpaceBreakers, space: str, times: int) -> None:
+    """So many times, as long as it is let through."""
+    for _ in range(times):
+        if breakers.open_for(space) is None:
+            breakers.failed(breakers.ticket(space), f"{space} waited in vain", timed_out=True)
+
+
+def test_timeouts_of_one_space_or_two_close_the_engine_to_these_alone() -> None:
+    """Their questions may be hard; others are served, and the words say whose timeouts they were."""
+    breakers = SpaceBreakers(Clock())
+    for space in ("hard", "harder"):
+        time_out(breakers, space, 4 * RECENT)
+        opened = breakers.open_for(space)
+        assert opened is not None
+        assert opened.why_open() == f"failed 5 times, last: {space} waited in vain; it is tried again in 1 s"
+    assert breakers.open_for("quiet") is None
+    assert not breakers.all.is_open
+
+
+def test_timeouts_of_three_spaces_close_it_to_all() -> None:
+    """Also where others are served in between; and when one probe succeeds, it is open to all again."""
+    clock = Clock()
+    breakers = SpaceBreakers(clock)
+    for space in ("one", "two", "three"):
+        assert breakers.open_for("quiet") is None
+        for _ in range(FAILURES):
+            time_out(breakers, space, 1)
+            for _ in range(RECENT):
+                breakers.succeeded(breakers.ticket("quiet"))
+    assert breakers.open_for("quiet") is breakers.all
+    clock.now += FIRST_PAUSE
+    ticket = breakers.probe("quiet")
+    assert ticket is not None
+    breakers.succeeded(ticket)
+    assert [breakers.open_for(space) for space in ("one", "two", "three", "quiet")] == [None] * 4
+
+
+def test_a_frozen_engine_is_found_out_by_spaces_that_ask_once_each() -> None:
+    """None of them times out five times; together they do."""
+    breakers = SpaceBreakers(Clock())
+    for number in range(FAILURES):
+        assert not breakers.all.is_open
+        time_out(breakers, f"space {number}", 1)
+    assert breakers.all.is_open
+
+
+def test_a_space_tries_the_engine_again_for_itself() -> None:
+    """A probe that fails keeps that space away for longer, one that succeeds lets it in; the others do not notice."""
+    clock = Clock()
+    breakers = SpaceBreakers(clock)
+    time_out(breakers, "hard", FAILURES)
+    clock.now += FIRST_PAUSE
+    ticket = breakers.probe("hard")
+    assert ticket is not None
+    assert breakers.probe("hard") is None
+    breakers.failed(ticket, "still hard", timed_out=True)
+    opened = breakers.open_for("hard")
+    assert opened is not None
+    assert opened.why_open() == "failed 6 times, last: still hard; it is tried again in 2 s"
+    clock.now += 2 * FIRST_PAUSE
+    ticket = breakers.probe("hard")
+    assert ticket is not None
+    breakers.succeeded(ticket)
+    assert breakers.open_for("hard") is None
+    assert breakers.open_for("quiet") is None
+
+
+def test_what_is_remembered_of_spaces_is_bounded() -> None:
+    """Also where each of very many spaces times out once, between calls that are well."""
+    breakers = SpaceBreakers(Clock())
+    for number in range(3 * SPACES):
+        time_out(breakers, f"space {number}", 1)
+        for _ in range(RECENT):
+            breakers.succeeded(breakers.ticket("quiet"))
+    assert len(breakers._spaces) <= SPACES

@@ -1,4 +1,4 @@
-"""How long a recall waits. Deadlines are for engines that hang, not for a processor that is busy: a wait is charged for
+"""How long a caller waits. Deadlines are for engines that hang, not for a processor that is busy: a wait is charged for
 the time in which an engine outside this process was waited for and this process was there to listen. What runs inside
 the process costs nothing, unless the caller gave a deadline.
 """
@@ -18,8 +18,8 @@ from recollect.recipes import DEADLINE
 
 T = TypeVar("T")
 
-STEP: Final = 0.25
-"""Seconds charged at a time."""
+STEP: Final = 0.05
+"""Seconds charged at a time. Small, because others read what is spent while a wait is under way."""
 
 NOTHING: Final = 0.001
 """Seconds that are not worth a timer: sums of floats rarely come out even."""
@@ -36,17 +36,18 @@ class Stopped(BackendUnavailable):
     """The work was cancelled by somebody else than the one who waits: what it asked is being closed."""
 
 
-class Patience:
-    """How many seconds somebody waits for engines outside this process, and until when (on the monotonic clock) for
-    anything at all.
+class Deadline:
+    """How many seconds a caller waits for engines outside this process, and until when (on the monotonic clock) for
+    anything at all. What is charged to a deadline is charged to the one that it is `part_of`, too.
     """
 
-    def __init__(self, seconds: float = DEADLINE, until: float = inf) -> None:
+    def __init__(self, seconds: float = DEADLINE, until: float = inf, part_of: Deadline | None = None) -> None:
         self.seconds = seconds
         self.until = until
         self.spent = 0.0
         self.over = False
         """Whether somebody has waited in vain: what was asked is left to come to its end, and to be judged by it."""
+        self._part_of = part_of
         self._charged_to = 0.0
 
     @property
@@ -58,22 +59,28 @@ class Patience:
         """Time that two waits have in common is charged once."""
         self.spent += max(0.0, to - max(since, self._charged_to))
         self._charged_to = max(self._charged_to, to)
+        if self._part_of is not None:
+            self._part_of.charge(since, to)
 
 
-class Waiting:
-    """One wait, charged to a patience from its beginning to `end`. `over` is called when nothing is left; with a
-    `share`, when so much of the patience is spent.
+class Wait:
+    """One wait, charged to a deadline from its beginning to `end`. `over` is called when nothing is left; with a
+    `share`, when so much of the deadline is spent.
     """
 
-    def __init__(self, patience: Patience, over: Callable[[], object], *, outside: bool, share: float = 1.0) -> None:
-        self._patience = patience
+    def __init__(self, deadline: Deadline, over: Callable[[], object], *, outside: bool, share: float = 1.0) -> None:
+        self._deadline = deadline
         self._over = over
         self._outside = outside
-        self._kept = (1 - share) * patience.seconds if share < 1 else 0.0
+        self._kept = (1 - share) * deadline.seconds if share < 1 else 0.0
         self._was_held_up = False
         self._timer: asyncio.TimerHandle | None = None
-        if outside or not isinf(patience.until):
-            self._begin(self._left())
+        self.begin()
+
+    def begin(self) -> None:
+        """Go on after an `end` that was only a pause."""
+        if self._outside or not isinf(self._deadline.until):
+            self._next(self._left())
 
     def end(self) -> None:
         if self._timer is not None:
@@ -82,10 +89,10 @@ class Waiting:
             self._charge(min(time.monotonic(), self._since + self._step))
 
     def _left(self) -> float:
-        patience = self._patience
-        return (patience.left if self._outside else patience.until - time.monotonic()) - self._kept
+        deadline = self._deadline
+        return (deadline.left if self._outside else deadline.until - time.monotonic()) - self._kept
 
-    def _begin(self, seconds: float) -> None:
+    def _next(self, seconds: float) -> None:
         self._since = time.monotonic()
         self._step = min(max(seconds, 0.0), STEP) if self._outside else seconds
         if not isinf(self._step):
@@ -96,58 +103,54 @@ class Waiting:
         held_up = now - self._since - self._step > HELD_UP
         self._charge(self._since + self._step if held_up else now)
         if (left := self._left()) > NOTHING:
-            self._begin(left)
+            self._next(left)
         elif held_up and not self._was_held_up:
             self._was_held_up = True
-            self._begin(HELD_UP)
+            self._next(HELD_UP)
         else:
             self._timer = None
-            self._patience.over = True
+            self._deadline.over = True
             self._over()
 
     def _charge(self, to: float) -> None:
         if self._outside:
-            self._patience.charge(self._since, to)
+            self._deadline.charge(self._since, to)
 
 
-_patience: ContextVar[Patience | None] = ContextVar("patience", default=None)
+_current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 """Of whoever asks. Ambient, because the ports do not speak of time."""
 
 
-def patience_here() -> Patience:
-    """The patience of whoever asks; where nobody said, as much as a lane has."""
-    return _patience.get() or Patience()
-
-
-def time_left() -> float:
-    """Seconds that whoever asks still waits for engines outside this process."""
-    return patience_here().left
+def current_deadline() -> Deadline:
+    """The deadline of whoever asks; where nobody gave one, as much time as a lane has."""
+    return _current.get() or Deadline()
 
 
 @contextmanager
-def waiting_with(patience: Patience) -> Iterator[None]:
-    """What is asked in here, is asked by somebody with this patience."""
-    token = _patience.set(patience)
+def on_deadline(deadline: Deadline) -> Iterator[None]:
+    """What is asked in here is asked on this deadline."""
+    token = _current.set(deadline)
     try:
         yield
     finally:
-        _patience.reset(token)
+        _current.reset(token)
 
 
-def start(patience: Patience, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Begin work on behalf of somebody with this patience."""
-    with waiting_with(patience):
+def start(deadline: Deadline, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin work on this deadline."""
+    token = _current.set(deadline)
+    try:
         return asyncio.create_task(work)
+    finally:
+        _current.reset(token)
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` gives, where engines outside this process get so many seconds for it. Raises BackendTimeout."""
-    outer, inner = patience_here(), Patience(seconds)
-    with waiting_with(inner):
-        try:
-            return await work
-        finally:
-            outer.spent += inner.spent
+    """What `work` gives, where engines outside this process get so many seconds of the caller's time for it. Raises
+    BackendTimeout.
+    """
+    with on_deadline(Deadline(seconds, part_of=_current.get())):
+        return await work
 
 
 def is_being_cancelled() -> bool:
@@ -158,6 +161,9 @@ def is_being_cancelled() -> bool:
 
 def let_go(task: asyncio.Task[Any]) -> None:
     """Cancel what nobody waits for any more, without waiting for its end."""
+    if task.done():
+        _ended(task)
+        return
     task.cancel()
     _loose.add(task)
     task.add_done_callback(_ended)
