@@ -147,11 +147,6 @@ def check_flag(what: str, value: object) -> bool:
     return value
 
 
-def check_strength(value: object) -> float:
-    """A link's strength: above 0, up to 1."""
-    return float(check_number("the strength of a link", value, 0, 1, above=0))
-
-
 def check_supersedable(memory: Memory, by: object) -> None:
     """A memory is superseded once: by another only if it holds, by the same again at any time."""
     if memory.superseded_by is not None and memory.superseded_by != by:

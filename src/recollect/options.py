@@ -333,7 +333,9 @@ class Replacement(MemoryFields, total=False):
     """What supersedes a memory: a new text, or another memory by its id."""
 
     old: Required[Annotated[str, Option("The id of the memory that no longer holds.")]]
-    text: Annotated[str | None, Option("What holds now, unless `by` is given.")]
+    text: Annotated[
+        str | None, Option("What holds now, unless `by` is given.", not_on={"cli": "there it is an argument"})
+    ]
     by: Annotated[str | None, Option("The id of a stored memory that holds now, instead of a text.", metavar="NEW_ID")]
 
 

@@ -28,12 +28,10 @@ from recollect.limits import (
     check_flag,
     check_iterable,
     check_name,
-    check_number,
-    check_strength,
     check_supersedable,
     check_time,
 )
-from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
+from recollect.options import Changes, Link, ListOptions, MemoryFields, PageOptions, RecallOptions, Walk, declared
 from recollect.types import (
     Access,
     Draft,
@@ -48,7 +46,7 @@ from recollect.types import (
     SpaceUsage,
 )
 
-LIST_MOST = 1000
+PAGE, WALK, LINK = declared(PageOptions), declared(Walk), declared(Link)
 HISTORY_MOST = 1000
 """How many versions before a memory, and how many after it, its history has at most: those nearest to it."""
 
@@ -94,7 +92,7 @@ class AsyncNamespace:
         """Memories in id order (oldest first), a page at a time."""
         await self._reach.allow("read")
         check_settings("list", options, ListOptions.__annotations__)
-        check_number("limit", limit, 1, LIST_MOST, whole=True)
+        PAGE["limit"].number(limit)
         after = None if after is None else check_name("after", after)
         newest_first = check_flag("newest_first", options.get("newest_first", False))
         where = parse_filter(self._reach.listing(options))
@@ -143,7 +141,7 @@ class AsyncNamespace:
     async def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
         """Link two memories; linking them again by the same relation changes the strength."""
         ends = check_name("id", source), check_name("id", target)
-        edge = Edge(*ends, check_name("relation", relation), check_strength(strength))
+        edge = Edge(*ends, check_name("relation", relation), LINK["strength"].number(strength))
         await self._reach.allow("write", source, target)
         if source == target:
             raise InvalidRequest(f"memory {source!r} cannot be linked to itself")
@@ -162,8 +160,8 @@ class AsyncNamespace:
         """What is linked to a memory within 1 to 3 steps, strongest first. In a granted namespace it is one step, and
         only by links that somebody made.
         """
-        check_number("depth", depth, 1, 3, whole=True)
-        check_number("limit", limit, 1, LIST_MOST, whole=True)
+        WALK["depth"].number(depth)
+        WALK["limit"].number(limit)
         await self.get(id)
         reached = await self._reach.walk(id, depth=depth, limit=limit)
         rows = await read_all([one.id for one in reached], self._rows)

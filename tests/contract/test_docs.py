@@ -6,6 +6,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,10 @@ def anchors(page: Path) -> set[str]:
     """What a link can point to on a page: its headings, in the form that GitHub gives them, and its marks."""
     found = ANCHORS.findall(page.read_text(encoding="utf-8"))
     return {mark or re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading, mark in found}
+
+
+def test_the_reference_is_what_the_declarations_say() -> None:
+    """docs/reference.md is what scripts/make_reference.py writes."""
+    script = ROOT / "scripts" / "make_reference.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

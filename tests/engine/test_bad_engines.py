@@ -59,11 +59,11 @@ WRONG_URLS = [
 WRONG_LINKS: list[tuple[dict[str, Any], str]] = [
     ({"target": "a"}, "memory 'a' cannot be linked to itself"),
     ({"target": "nowhere"}, "'nowhere'"),
-    ({"strength": 0.0}, "the strength of a link is 0.0, and must be above 0 and at most 1"),
-    ({"strength": -0.5}, "the strength of a link is -0.5, and must be"),
-    ({"strength": 1.5}, "the strength of a link is 1.5, and must be"),
-    ({"strength": math.nan}, "the strength of a link is nan, and must be"),
-    ({"strength": math.inf}, "the strength of a link is inf, and must be"),
+    ({"strength": 0.0}, "strength is 0.0, and must be above 0 and at most 1"),
+    ({"strength": -0.5}, "strength is -0.5, and must be"),
+    ({"strength": 1.5}, "strength is 1.5, and must be"),
+    ({"strength": math.nan}, "strength is nan, and must be"),
+    ({"strength": math.inf}, "strength is inf, and must be"),
     ({"relation": ""}, "relation is empty: give it a name"),
     ({"relation": "a\nb"}, r"relation 'a\nb' holds a control character: remove it"),
 ]

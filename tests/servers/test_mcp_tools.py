@@ -331,7 +331,7 @@ WRONG: list[tuple[str, dict[str, object], str, str]] = [
         "memory_link",
         {"source": "a", "target": "b", "strength": 2},
         "InvalidRequest",
-        "the strength of a link is 2, and must be above 0 and at most 1",
+        "strength is 2, and must be above 0 and at most 1",
     ),
     (
         "memory_supersede",

@@ -15,11 +15,11 @@ from recollect.limits import (
     TEXT_BYTES,
     check_metadata,
     check_name,
-    check_strength,
     check_time,
     check_vector,
     check_vectors,
 )
+from recollect.options import Link, declared
 from recollect.types import Draft
 
 NOW = datetime(2026, 5, 3, tzinfo=UTC)
@@ -116,7 +116,7 @@ def test_a_line_that_is_no_memory_is_refused(line: object) -> None:
 def test_strengths_are_above_0_and_at_most_1(strength: object) -> None:
     """Anything else is refused."""
     with pytest.raises(InvalidRequest, match="strength"):
-        check_strength(strength)
+        declared(Link)["strength"].number(strength)
 
 
 @pytest.mark.parametrize("vector", [[], [[1.0]], ["a"], [0.0, 0.0], [float("nan"), 1], [float("inf"), 1], [1, 2, 3]])

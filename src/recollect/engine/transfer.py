@@ -19,11 +19,13 @@ from uuid import UUID, uuid5
 from recollect.engine.drafts import complete, to_draft
 from recollect.engine.remember import BATCH_CHARACTERS, EMBED_BATCH, Rememberer, length_of
 from recollect.errors import InvalidRequest, NotFound
-from recollect.limits import check_name, check_strength
+from recollect.limits import check_name
+from recollect.options import Link, declared
 from recollect.ports import Store
 from recollect.types import Draft, Edge, Filter, Memory, Remembered
 
 PAGE = 500
+STRENGTH = declared(Link)["strength"]
 BROKEN_NAMED = 1_000
 """Broken or dangling lines that an import names: who has more of them gave it another kind of file."""
 REASON_CHARACTERS = 500
@@ -179,7 +181,7 @@ def _parse(space: str, line: str) -> Draft | Edge:
             check_name("from", value["from"]),
             check_name("to", value["to"]),
             check_name("relation", value.get("relation", "related")),
-            check_strength(value.get("strength", 1.0)),
+            STRENGTH.number(value.get("strength", 1.0)),
         )
     draft = to_draft(value)
     complete(space, draft, datetime.now(UTC))  # so that a bad field is this line's fault, and not its batch's
