@@ -202,7 +202,7 @@ CALLS: dict[str, tuple[Callable[[AsyncSpace], Awaitable[Any]], Any]] = {
 
 def test_every_call_is_tried() -> None:
     """A call that is new to a space is tried from the wrong one as well."""
-    assert {name for name in vars(AsyncSpace) if not name.startswith("_")} == CALLS.keys()
+    assert {name for name in dir(AsyncSpace) if not name.startswith("_")} == CALLS.keys()
 
 
 async def test_the_wrong_space_finds_and_changes_nothing(

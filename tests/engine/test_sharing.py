@@ -266,6 +266,7 @@ async def test_a_writer_does_not_reach_beyond_the_namespace(work: AsyncSpace, te
         notes.remember("a kite", id="secret-1"),
         notes.recall("umbrella", namespaces=["secret"]),
         notes.list(namespaces=["secret"]),
+        notes.neighbors("notes-1", depth=2),
     ):
         with pytest.raises(InvalidRequest):
             await nonsense
