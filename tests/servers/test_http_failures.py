@@ -66,7 +66,7 @@ async def here(client: AsyncRecollect) -> AsyncIterator[httpx.AsyncClient]:
         (b'{"query": 5}', 422, "query must be a text, not 5"),
         (b'{"query": "a", "limit": "ten"}', 422, "limit must be a whole number, not 'ten'"),
         (b'{"query": "a", "limit": true}', 422, "limit must be a whole number, not true"),
-        (b'{"query": "a", "limt": 5}', 422, "there is no limt here"),
+        (b'{"query": "a", "limt": 5}', 422, "unknown name 'limt'"),
         (b'{"query": "a", "limit": 0}', 422, "limit is 0, and must be from 1 to 100"),
         (b'{"query": " "}', 422, "the query is empty: give it at least one word"),
         (b'{"query": "\\ud800"}', 422, "half a character"),

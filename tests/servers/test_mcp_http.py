@@ -88,11 +88,11 @@ async def test_a_space_that_is_wrong_or_not_said_is_refused(server: Served) -> N
             for name, tool in TOOLS.items():
                 needed = dict.fromkeys(tool.needs, ["home"] if "ids" in tool.needs else "home")
                 verb = "read" if tool.scope == "read" else "write in"
-                sentence = f"this token does not allow to {verb} space {space!r}"
+                sentence = f"this token may not {verb} space {space!r}"
                 assert await refused(mcp, name, **needed) == ("NotAllowed", sentence)
-            with pytest.raises(MCPError, match="does not allow to read space"):
+            with pytest.raises(MCPError, match="may not read space"):
                 await mcp.list_tools()
-            with pytest.raises(MCPError, match="does not allow to read space"):
+            with pytest.raises(MCPError, match="may not read space"):
                 await mcp.read_resource("recollect://memory/home")
     several = "this token is for several spaces: name one of work, home by"
     async with server.agent("two") as mcp:
@@ -132,7 +132,7 @@ async def test_a_reader_is_offered_what_reads(server: Served, client: AsyncRecol
             needed = dict.fromkeys(TOOLS[name].needs, "work")
             assert await refused(mcp, name, **needed) == (
                 "NotAllowed",
-                "this token does not allow to write in space 'work'",
+                "this token may not write in space 'work'",
             )
     assert (await client.space("work").stats()).memories == 1
 

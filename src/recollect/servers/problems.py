@@ -66,7 +66,7 @@ class Problem:
 
 
 def problem_of(error: RecollectError) -> Problem:
-    """What a caller is told of an error that was raised on purpose."""
+    """What a caller sees of an error that was raised on purpose."""
     status, title = next((found for kind, found in TABLE.items() if isinstance(error, kind)), BUG)
     more: dict[str, Any] = {}
     headers: dict[str, str] = {}
@@ -89,9 +89,9 @@ BUG = (HTTPStatus.INTERNAL_SERVER_ERROR, "Something is wrong here")
 
 
 def bug() -> Problem:
-    """All that a caller learns of an error that nobody foresaw; the log knows the rest."""
+    """What a caller sees of an unexpected error; the log has the rest."""
     status, title = BUG
-    detail = "this is a fault of the server, not of the request: whoever runs it finds the reason in its log"
+    detail = "this is a fault of the server, not of the request: the reason is in its log"
     return Problem(status, "bug", title, detail)
 
 
@@ -138,7 +138,7 @@ def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
     if kind == "missing":
         return f"{where} is missing"
     if kind == "extra_forbidden":
-        return f"there is no {where} here"
+        return f"unknown name {where!r}"
     if kind == OURS:
         return f"{where} {mistake['msg']}"
     if kind == "value_error":  # whose sentence is that of the check which raised it

@@ -1,6 +1,6 @@
 """Why a hit is there, in words and colours: the one place that every door asks.
 
-A part is told by its kind, never by the name of its lane: a recipe may call a lane anything, also "exact".
+A part is known by its kind, never by the name of its lane: a recipe may call a lane anything, also "exact".
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def mcp(
         typer.Option(
             "--install",
             metavar="CLIENT",
-            help="Show how claude, cursor or vscode is told of it.",
+            help="Show the configuration for claude, cursor or vscode.",
             autocompletion=client_names,
         ),
     ] = None,

@@ -12,7 +12,7 @@ from recollect.servers.cli.output import progress, show
 
 
 def sync(store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Show what the external indexes have still to be told, and tell them now."""
+    """Bring the external indexes up to date now, and show how far they lagged."""
     from recollect.servers.cli import render
 
     with open_store(store) as r:

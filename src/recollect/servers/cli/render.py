@@ -291,10 +291,14 @@ def diagnosis(found: Diagnosis) -> RenderableType:
 
 
 def sync(indexes: Mapping[str, Mapping[str, Any]]) -> RenderableType:
-    """Each external index: what it was told, and what it has still to be told."""
+    """Each external index: how many changes it got, and how many are left."""
     if not indexes:
         return Text("there is no external index: the store answers every leg itself")
-    return Text("\n".join(f"{name}: told {one['told']:,}, {one['waiting']:,} left" for name, one in indexes.items()))
+    return Text(
+        "\n".join(
+            f"{name}: {count(one['told'], 'change')} sent, {one['waiting']:,} left" for name, one in indexes.items()
+        )
+    )
 
 
 def migration(outcome: Migration, *, dry_run: bool) -> RenderableType:

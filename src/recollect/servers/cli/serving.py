@@ -25,7 +25,7 @@ def serve(
         float, typer.Option(metavar="MIB", help="How large a request may be; an import may have any size.", min=0.001)
     ] = 8,
     grace: Annotated[
-        int, typer.Option(metavar="S", help="Seconds that requests have to end when it is told to stop.", min=0)
+        int, typer.Option(metavar="S", help="Seconds that requests have to end when it stops.", min=0)
     ] = 10,
     embedder: opt.EmbedderSpec = None,
     store: opt.Store = None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, NotFound, RecollectError
-from recollect.servers.caller import Caller
 from recollect.servers.dashboard.shell import Visit, go
 from recollect.servers.problems import problem_of
 from recollect.types import SCOPES, Issued, Scope, SpaceStats, Token
@@ -28,10 +28,10 @@ async def create(visit: Visit) -> Response:
     form = await visit.form()
     try:
         spaces = spaces_of(form)
-        must_administer(visit.caller, spaces)
+        visit.caller.must_administer(spaces)
         issued = await visit.client.tokens.create(
             spaces=spaces,
-            scope=scope_of(form.get("scope", ["read"])[0]),
+            scope=cast("Scope", form.get("scope", ["read"])[0]),  # the library checks it
             name=form.get("name", [""])[0].strip(),
             expires=form.get("expires", [""])[0] or None,
         )
@@ -53,7 +53,7 @@ async def revoke(visit: Visit) -> Response:
 async def overview(visit: Visit, issued: Issued | None = None, error: RecollectError | None = None) -> Response:
     caller = visit.caller
     names = await visit.spaces()
-    caller.must("admin", None if caller.token is None else next(iter(caller.token.spaces), None))
+    caller.must("admin", next(iter(caller.pinned), None))
     return visit.page(
         "spaces.html",
         problem_of(error).status if error else 200,
@@ -76,18 +76,8 @@ async def holdings(visit: Visit, names: Sequence[str]) -> list[SpaceStats]:
 
 async def administered(visit: Visit) -> list[Token]:
     """The tokens that the caller may revoke, newest first."""
-    tokens = [token for token in await visit.client.tokens.list() if administers(visit.caller, token.spaces)]
+    tokens = [token for token in await visit.client.tokens.list() if visit.caller.administers(token.spaces)]
     return sorted(tokens, key=lambda token: token.created_at, reverse=True)
-
-
-def administers(caller: Caller, spaces: Iterable[str]) -> bool:
-    """Whether a caller administers all of these spaces; none named: all there are."""
-    return all(caller.may("admin", space) for space in tuple(spaces) or (None,))
-
-
-def must_administer(caller: Caller, spaces: Iterable[str]) -> None:
-    for space in tuple(spaces) or (None,):
-        caller.must("admin", space)
 
 
 def spaces_of(form: Mapping[str, list[str]]) -> list[str]:
@@ -97,10 +87,3 @@ def spaces_of(form: Mapping[str, list[str]]) -> list[str]:
     if not (spaces := [name for name in (one.strip() for one in form.get("space", [])) if name]):
         raise InvalidRequest("no space was named: pick some, or say that the token is for all of them")
     return spaces
-
-
-def scope_of(name: str) -> Scope:
-    for scope in SCOPES:
-        if scope == name:
-            return scope
-    raise InvalidRequest(f"the scope is {name!r:.80}, and must be one of: {', '.join(SCOPES)}")

@@ -11,7 +11,7 @@ from recollect.client import AsyncRecollect
 from recollect.engine.doctor import Check
 from recollect.errors import BackendError
 from recollect.ports import Lag
-from recollect.servers.checks import outlined
+from recollect.servers.caller import outlined
 from recollect.servers.dashboard import charts
 from recollect.servers.dashboard.lanes import LaneMeter
 from recollect.servers.dashboard.shell import Visit
@@ -24,7 +24,7 @@ STORE = "store"
 
 
 class EngineState(NamedTuple):
-    """An engine, whether it answers, and what it has still to be told."""
+    """An engine, whether it answers, and how far it lags behind."""
 
     name: str
     ok: bool
@@ -68,7 +68,7 @@ async def usage(space: AsyncSpace, since: str) -> dict[str, Any]:
 
 
 async def engines(client: AsyncRecollect, *, told: bool) -> list[EngineState]:
-    """Each engine's state. What it says of itself, and how much it lags, is for those who administer all spaces."""
+    """Each engine's state. Only callers that administer all spaces see what it reports, and how far it lags."""
     checks = (await client.ready()).checks
     lags: dict[str, Lag] = {}
     if told and all(check.ok for check in checks if check.name == STORE):

@@ -40,7 +40,6 @@ HEADERS = {
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "recollect_theme"
-SESSION_COOKIE = "recollect_session"
 FORWARDED_HTTPS = re.compile(r'(?:^|;)\s*proto="?https"?\s*(?:;|$)', re.IGNORECASE)
 FORM = "application/x-www-form-urlencoded"
 FIELDS = 1000
@@ -83,10 +82,9 @@ class Visit:
         return Where(space, known)
 
     async def spaces(self) -> tuple[str, ...]:
-        """The spaces that the caller may know of: those of its token, or to who administers all of them, all."""
-        token = self.caller.token
-        if token is not None and token.spaces:
-            return token.spaces
+        """The spaces that the caller may know of: those of its token, or all, if it administers all."""
+        if pinned := self.caller.pinned:
+            return pinned
         try:
             return tuple(await self.client.spaces()) if self.caller.may("admin") else ()
         except BackendError:  # which the page itself is about to say

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from recollect.errors import InvalidRequest, NotAllowed
-from recollect.servers.dashboard.shell import SESSION_COOKIE, THEME_COOKIE, THEMES, Visit, go, local
+from recollect.servers.dashboard.shell import THEME_COOKIE, THEMES, Visit, go, local
+from recollect.servers.gate.call import SESSION_COOKIE
 from recollect.servers.problems import Problem, problem_of
 from recollect.types import Token
 

@@ -1,20 +1,37 @@
-"""One call as the gate sees it, before anything is done about it."""
+"""One call as the gate sees it: its first line, its headers, and the credentials it shows."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.types import Scope
 
-from recollect.servers.gate.credentials import Credentials, credentials
 from recollect.servers.logs import one_line
 
 STREAMED = re.compile(rb"/v1/spaces/[^/]+/import")
-"""Whose body may have any length, for it is not held."""
+"""Paths whose body may have any length: it is streamed."""
+SESSION_COOKIE = "recollect_session"
+
+
+class Credentials(NamedTuple):
+    """A token's secret; or, where a browser sent it by itself, what its session is known by."""
+
+    secret: str
+    by_cookie: bool = False
+
+
+def credentials(headers: Headers) -> Credentials | None:
+    """What the caller shows; a header before a cookie. Another scheme than Bearer is a secret that no token has."""
+    if (given := headers.get("authorization")) is not None:
+        scheme, _, secret = given.partition(" ")
+        return Credentials(secret.strip() if scheme.lower() == "bearer" else "")
+    secret = cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")
+    return Credentials(secret, by_cookie=True) if secret else None
 
 
 @dataclass(frozen=True)

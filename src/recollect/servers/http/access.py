@@ -11,8 +11,7 @@ from fastapi import Depends, Path, Request
 from starlette.convertors import Convertor, register_url_convertor
 
 from recollect.client import AsyncRecollect
-from recollect.errors import NotAllowed
-from recollect.servers.caller import Caller
+from recollect.servers.caller import Caller, caller_in
 from recollect.servers.empty import note_for
 from recollect.space import AsyncSpace
 from recollect.types import Scope
@@ -43,15 +42,12 @@ async def client_of(request: Request) -> AsyncRecollect:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Whom the gate has let in. Raises NotAllowed where no gate said so."""
-    caller = getattr(request.state, "caller", None)
-    if not isinstance(caller, Caller):
-        raise NotAllowed("nobody said who calls: this needs a gate in front", known=False)
-    return caller
+    """The caller that the gate has let in."""
+    return caller_in(request.state)
 
 
 async def enter(request: Request, scope: Scope, name: str) -> AsyncSpace:
-    """A space, for a caller who may do so much there; the same refusal whether or not there is such a space."""
+    """A space, for a caller that has this scope there; the same refusal whether or not there is such a space."""
     (await caller_of(request)).must(scope, name)
     return (await client_of(request)).space(name)
 

@@ -16,7 +16,7 @@ from recollect.servers.http.health import watching
 
 ABOUT = "The memory AI agents can trust: recall by meaning, words and links."
 IN_SPACE = (
-    recalling.in_space,  # first, for it is asked for most
+    recalling.in_space,  # first: it is asked for most
     memories.reads,
     memories.changes,
     linking.reads,

@@ -44,7 +44,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
     mistakes = error.errors()
     if any(isinstance(mistake["input"], bytes) for mistake in mistakes):  # which JSON has none of
         return refusal(
-            problem_of(InvalidRequest("the body is not said to be JSON: send `Content-Type: application/json`"))
+            problem_of(InvalidRequest("the body has no JSON content type: send `Content-Type: application/json`"))
         )
     if any(mistake["type"] == "json_invalid" for mistake in mistakes):
         detail = f"the body is not JSON: {mistakes[0]['ctx']['error']} at character {mistakes[0]['loc'][-1]}"

@@ -11,14 +11,13 @@ from starlette.responses import Response
 
 from recollect.client import AsyncRecollect
 from recollect.engine.doctor import Check, Diagnosis
-from recollect.servers.caller import Caller
-from recollect.servers.checks import outlined
+from recollect.servers.caller import Caller, outlined
 from recollect.servers.http.access import Calling
 from recollect.servers.http.answers import HEADERS, answer, document, ok
 from recollect.servers.http.metrics import CONTENT_TYPE, Meters
 
 LOOK_SECONDS = 1.0
-"""How old an answer about the engines may be: whoever asks often, and anybody may, costs them nothing more."""
+"""How old an answer about the engines may be: asking often, which anybody may, costs them nothing more."""
 STORE = "store"
 
 Status = Literal["ready", "degraded", "down"]

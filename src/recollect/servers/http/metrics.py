@@ -1,4 +1,4 @@
-"""What Prometheus is told: every recall that the client answers, by whichever door, and how far indexes lag behind."""
+"""Metrics for Prometheus: every recall of the client, through any door, and how far indexes lag behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Meters:
         )
         self._hits = Counter("recollect_hits", "Hits of answers that a leg found.", ["leg"], registry=every)
         self._waiting = Gauge(
-            "recollect_index_waiting", "Memories that an index is still to be told of.", ["index"], registry=every
+            "recollect_index_waiting", "Changes that an index has not got yet.", ["index"], registry=every
         )
         self._lag = Gauge(
             "recollect_index_lag_seconds", "Since when the first of them waits.", ["index"], registry=every

@@ -28,5 +28,5 @@ async def recall(space: Reading, body: Question, empty: EmptyNote) -> Response:
 
 
 @everywhere.get("/recipes", summary="The recipes", responses=ok(list[dict[str, Any]], "Each with all its settings."))
-async def recipes(caller: Calling) -> Response:  # noqa: ARG001 - whoever is known may ask
+async def recipes(caller: Calling) -> Response:  # noqa: ARG001 - any known caller may ask
     return answer(list(RECIPES.values()))

@@ -21,8 +21,7 @@ REVOKED = document("Revoked", revoked=bool)
 @everywhere.get("/spaces", summary="The spaces you may see", responses=ok(list[str], "Their names."))
 async def spaces(client: Client, caller: Calling) -> Response:
     """A token's own; or, to one for all spaces, those that hold something."""
-    pinned = caller.token.spaces if caller.token else ()
-    return answer(sorted(pinned) or await client.spaces())
+    return answer(sorted(caller.pinned) or await client.spaces())
 
 
 @in_space.get("/stats", summary="What a space holds", responses=ok(SpaceStats, "Counts.", note=True))
@@ -45,7 +44,7 @@ async def score(space: Administering) -> Response:
 
 @in_space.get("/grants", summary="What is shared", responses=ok(list[Grant], "With others, and by them."))
 async def grants(space: Administering) -> Response:
-    """What is not `accepted` yet is an offer: nobody sees anything by it."""
+    """What is not `accepted` yet is an offer, and shows nothing."""
     return answer(await space.grants())
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from recollect.errors import NotFound
-from recollect.servers.caller import Caller
 from recollect.servers.http.access import Calling, Client
 from recollect.servers.http.answers import answer, ok
 from recollect.servers.http.bodies import NewToken
@@ -21,38 +18,22 @@ router = APIRouter(tags=["tokens"])
 async def create(client: Client, caller: Calling, body: NewToken) -> Response:
     """The secret is in this answer and nowhere else."""
     wanted = body.given()
-    must_administer(caller, wanted.get("spaces", ()))
+    caller.must_administer(wanted.get("spaces", ()))
     return answer(await client.tokens.create(**wanted), 201)
 
 
 @router.get("/tokens", summary="The tokens you administer", responses=ok(list[Token], "Oldest first."))
 async def list_(client: Client, caller: Calling, space: str | None = None) -> Response:
     """Those of a space, or of all your spaces; expired and revoked ones too."""
-    must_administer(caller, pinned(caller) if space is None else [space])
-    return answer([token for token in await client.tokens.list(space) if administers(caller, token)])
+    caller.must_administer(caller.pinned if space is None else [space])
+    return answer([token for token in await client.tokens.list(space) if caller.administers(token.spaces)])
 
 
 @router.delete("/tokens/{id:name}", summary="Revoke a token", responses=ok(Token, "The token, revoked."))
 async def revoke(client: Client, caller: Calling, id: str) -> Response:
     """It ends at once and for good."""
-    must_administer(caller, pinned(caller))
-    known = {token.id: token for token in await client.tokens.list() if administers(caller, token)}
+    caller.must_administer(caller.pinned)
+    known = {token.id: token for token in await client.tokens.list() if caller.administers(token.spaces)}
     if id not in known or not await client.tokens.revoke(id):
         raise NotFound(f"there is no token {id!r:.80} in force that you administer")
     return answer(next(token for token in await client.tokens.list() if token.id == id))
-
-
-def pinned(caller: Caller) -> Sequence[str]:
-    """The spaces of a caller's token; none: all of them."""
-    return caller.token.spaces if caller.token else ()
-
-
-def must_administer(caller: Caller, spaces: Sequence[str]) -> None:
-    """Raises NotAllowed unless a caller administers these spaces; none named: all of them."""
-    for space in spaces or (None,):
-        caller.must("admin", space)
-
-
-def administers(caller: Caller, token: Token) -> bool:
-    """Whether a caller administers every space that a token is for."""
-    return all(caller.may("admin", space) for space in token.spaces or (None,))

@@ -10,6 +10,7 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import cast
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import INVALID_PARAMS, PARSE_ERROR
@@ -20,8 +21,8 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from recollect.client import AsyncRecollect
-from recollect.errors import InvalidRequest, NotAllowed
-from recollect.servers.caller import Caller
+from recollect.errors import InvalidRequest
+from recollect.servers.caller import Caller, caller_in
 from recollect.servers.empty import note_for
 from recollect.servers.mcp.server import Context, server
 from recollect.servers.problems import MEDIA_TYPE, problem
@@ -62,10 +63,8 @@ class Application:
 
     def __init__(self, client: AsyncRecollect) -> None:
         def admit(context: Context) -> Guest:
-            request = context.request
-            caller = request and request.scope.get("state", {}).get("caller")
-            if request is None or not isinstance(caller, Caller):
-                raise NotAllowed("nobody said who calls: this needs a gate in front", known=False)
+            request = cast("Request", context.request)  # there is one: this server speaks HTTP
+            caller = caller_in(request.state)
             return Guest(client, caller, space_of(request, caller))
 
         self._sessions = StreamableHTTPSessionManager(
@@ -166,7 +165,7 @@ def space_of(request: Request, caller: Caller) -> str:
         raise InvalidRequest(f"the URL and the header {SPACE_HEADER} name two spaces: {', '.join(sorted(named))}")
     if named:
         return named.pop()
-    pinned = caller.token.spaces if caller.token else ()
+    pinned = caller.pinned
     if len(pinned) == 1:
         return pinned[0]
     if pinned and "default" not in pinned:
