@@ -39,7 +39,7 @@ WINDOW = 50
 HITS_MOST = 100
 """Hits of one recall, unless its recipe allows fewer."""
 WEIGHT_MOST = 1e9
-INK = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+VISIBLE = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 """A character that shows: not a blank, and not one of those that only steer others."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 CONFIGURATION = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -55,7 +55,7 @@ def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
     """A text that can be stored and searched: not blank, not too long, no NUL, no lone surrogate."""
     if not isinstance(text, str):
         raise InvalidRequest(f"{what} must be a text, not {type(text).__name__}")
-    if not INK.search(text):
+    if not VISIBLE.search(text):
         raise InvalidRequest(f"{what} is empty: give it at least one word")
     return check_characters(what, text, most_bytes)
 

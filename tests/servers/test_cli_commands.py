@@ -72,6 +72,18 @@ def test_recall_takes_every_option(cli: Cli) -> None:
     assert {lane["lane"]: lane["status"] for lane in answer["lanes"]}["vector"] == "skipped"
 
 
+def test_a_recipe_can_be_changed_in_json(cli: Cli) -> None:
+    """Lanes, fusion and diversity are JSON objects; anything else is refused by the name of the option."""
+    cli.remember("The red door", "--id", "door")
+    how = ("--fusion", '{"method": "rrf", "k": 10}', "--lanes", '{"graph": {"depth": 1}}', "--no-renormalise")
+    hit = cli.json("recall", "red", "--recipe", "novamem", *how, "--weight", "vector=0")["hits"][0]
+    assert hit["memory"]["id"] == "door"
+    assert hit["score"] == pytest.approx(0.3 / 11)
+    refused = cli("recall", "red", "--fusion", "[1]")
+    assert refused.exit_code == 2
+    assert "--fusion: '[1]' is not a JSON object" in refused.stderr
+
+
 def test_recall_refuses_an_effort_out_of_bounds(cli: Cli) -> None:
     """In one sentence, which says what the bounds are."""
     cli.remember("The red door")

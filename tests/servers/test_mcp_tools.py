@@ -99,6 +99,18 @@ async def test_recalling_says_what_and_why_in_few_words(agent: str, work: AsyncS
     assert set(full) == set(answer)
 
 
+async def test_recalling_says_where_an_expected_memory_was_lost(agent: str, work: AsyncSpace) -> None:
+    """Every option of the library is one of the tool's: `expect` names a memory, and the answer says where it went."""
+    old = (await work.remember("The office is in Oslo")).memory.id
+    await work.supersede(old, "The office is in Bergen")
+    async with over_http(agent) as mcp:
+        asked = {"query": "where is the office?", "expect": old, "fusion": {"method": "rrf"}, "shared": []}
+        answer = await mcp.call_tool("memory_recall", asked)
+    assert answer.structured_content is not None
+    assert answer.structured_content["expected"]["stage"] == "superseded"
+    assert f"Expected {old}: superseded" in text_of(answer)
+
+
 async def test_a_hit_of_another_space_says_whose_it_is(agent: str, client: AsyncRecollect, work: AsyncSpace) -> None:
     """In the document and in the text; a hit of one's own says nothing of that."""
     await client.space("team").remember("The umbrella is in locker 7", namespace="notes")

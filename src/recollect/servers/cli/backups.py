@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
-from recollect.servers.cli.output import console, show
-from recollect.servers.cli.transfer import following
+from recollect.servers.cli.output import show
+from recollect.servers.cli.transfer import following, show_copied
 
 
 def backup(
@@ -41,13 +40,8 @@ def restore(
     as_json: opt.Json = False,
 ) -> None:
     """Bring a backup back into a store, whole or by spaces, and compare the two. Can be run again after a crash."""
-    from recollect.servers.cli import render
     from recollect.sync import Recollect
 
     with following("restoring") as follow:
         copied = Recollect.restore(file, store, spaces=space, force=force, on_progress=follow)
-    show({"spaces": copied.spaces, "verified": copied.verified}, lambda _: render.copied(copied), as_json=as_json)
-    if not copied.verified and not force:
-        if not as_json:
-            console(sys.stderr).print(render.copy_differences(copied), soft_wrap=True)
-        raise typer.Exit(1)
+    show_copied(copied, must_match=not force, as_json=as_json)

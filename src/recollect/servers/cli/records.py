@@ -147,12 +147,9 @@ def used(
     as_json: opt.Json = False,
 ) -> None:
     """Say that memories were of use. What is only ever returned counts a tenth of that, and fades."""
-    from recollect.servers.cli import render
-
     with open_store(store) as r:
         there = r.space(space).used(*ids)
-    show({"used": there}, lambda _: f"noted for {render.count(there, 'memory', 'memories')}", as_json=as_json)
-    _check_all_there(ids, there, space)
+    _show_count("used", "noted for", ids, there, space, as_json=as_json)
 
 
 def forget(
@@ -162,14 +159,15 @@ def forget(
     as_json: opt.Json = False,
 ) -> None:
     """Delete memories for good, with their words, vectors and links."""
+    with open_store(store) as r:
+        there = r.space(space).forget(*ids)
+    _show_count("forgotten", "forgot", ids, there, space, as_json=as_json)
+
+
+def _show_count(name: str, said: str, ids: list[str], there: int, space: str, *, as_json: bool) -> None:
+    """How many of these memories there were. Raises NotFound unless all of them."""
     from recollect.servers.cli import render
 
-    with open_store(store) as r:
-        forgotten = r.space(space).forget(*ids)
-    show({"forgotten": forgotten}, lambda _: f"forgot {render.count(forgotten, 'memory', 'memories')}", as_json=as_json)
-    _check_all_there(ids, forgotten, space)
-
-
-def _check_all_there(ids: list[str], there: int, space: str) -> None:
+    show({name: there}, lambda _: f"{said} {render.count(there, 'memory', 'memories')}", as_json=as_json)
     if missing := len(set(ids)) - there:
         raise NotFound(f"{missing} of the {len(set(ids))} ids given had no memory in space {space!r}; see `list`")

@@ -22,7 +22,7 @@ from recollect.servers.cli.output import console, hint, progress, show
 from recollect.servers.empty import empty_note
 
 if TYPE_CHECKING:
-    from recollect.engine.copying import CopyProgress
+    from recollect.engine.copying import Copied, CopyProgress
 
 LINES_SHOWN = 20
 """Broken or dangling lines named on the terminal; `--json` names more."""
@@ -97,13 +97,19 @@ def copy(
 
     Memories keep their ids, times, vectors and links. What differs afterwards is named, and the exit code is 1.
     """
-    from recollect.servers.cli import render
     from recollect.sync import Recollect
 
     with following("copying") as follow:
         copied = Recollect.copy(source, target, spaces=space, on_progress=follow)
+    show_copied(copied, must_match=True, as_json=as_json)
+
+
+def show_copied(copied: Copied, *, must_match: bool, as_json: bool) -> None:
+    """What was copied; where the two stores must hold the same and do not, the difference, and exit code 1."""
+    from recollect.servers.cli import render
+
     show({"spaces": copied.spaces, "verified": copied.verified}, lambda _: render.copied(copied), as_json=as_json)
-    if not copied.verified:
+    if must_match and not copied.verified:
         if not as_json:
             console(sys.stderr).print(render.copy_differences(copied), soft_wrap=True)
         raise typer.Exit(1)

@@ -65,15 +65,17 @@ def superseded(old: str, new: Memory) -> Answer:
 
 
 def forgotten(count: int, ids: Sequence[str]) -> Answer:
-    missing = len(set(ids)) - count
-    rest = f" {missing} of the ids given had no memory here." if missing else ""
-    return Answer({"forgotten": count}, f"Forgot {count} for good.{rest}")
+    return Answer({"forgotten": count}, f"Forgot {count} for good.{_missing(count, ids)}")
 
 
 def used(count: int, ids: Sequence[str]) -> Answer:
+    noted = f"Noted that {count} {'was' if count == 1 else 'were'} of use."
+    return Answer({"used": count}, f"{noted}{_missing(count, ids)}")
+
+
+def _missing(count: int, ids: Sequence[str]) -> str:
     missing = len(set(ids)) - count
-    rest = f" {missing} of the ids given had no memory here." if missing else ""
-    return Answer({"used": count}, f"Noted that {count} {'was' if count == 1 else 'were'} of use.{rest}")
+    return f" {missing} of the ids given had no memory here." if missing else ""
 
 
 def linked(source: str, target: str, relation: str, strength: float) -> Answer:
