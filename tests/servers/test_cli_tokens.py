@@ -75,15 +75,15 @@ def test_what_cannot_be_revoked(cli: Cli) -> None:
     for wrong in ("nothing", made["token"]["id"], made["secret"]):
         refused = cli("token", "revoke", wrong)
         assert (refused.exit_code, refused.stdout) == (1, "")
-        assert "no token of this id" in check_error(refused.stderr)
+        assert "no token in force has this id" in check_error(refused.stderr)
         assert wrong not in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "name spaces by --space, or give --all-spaces"),
-        (["--space", "work", "--all-spaces"], "and not both"),
+        ([], "give either --space or --all-spaces"),
+        (["--space", "work", "--all-spaces"], "give either --space or --all-spaces"),
         (["--space", "work", "--scope", "own"], "--scope"),
         (["--space", "work", "--expires", "2020-01-01"], "which is past"),
         (["--space", "work", "--expires", "soon"], "which is not a time"),

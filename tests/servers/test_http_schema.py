@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # schemathesis brings it
 import pytest
 
 from tests.servers.http_server import Served, serving
@@ -112,3 +113,35 @@ def references(part: Any) -> Iterator[str]:
     elif isinstance(part, list):
         for value in part:
             yield from references(value)
+
+
+def test_answers_are_what_their_schemas_say(server: Served, document: dict[str, Any]) -> None:
+    """Real answers, with hits, reasons, links and grants in them, fit the schemas that derive from the records."""
+    client, here = server.client(), "/v1/spaces/schemas"
+    ids = [
+        client.post(f"{here}/memories", json={"text": text, "thread": "t", "metadata": {"a": [1]}}).json()["memory"][
+            "id"
+        ]
+        for text in ("Invoice 12345 was paid on 3 May", "It had been open for weeks")
+    ]
+    asked = {"query": "invoice 12345", "window": 1, "expect": ids[1]}
+    calls: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("post", "/memories", "", {"json": {"text": "One more"}}),
+        ("post", "/memories", "", {"json": [{"text": "Two more"}]}),
+        ("get", "/memories", "", {"params": {"limit": 1}}),
+        ("get", "/memories/{id}", f"/memories/{ids[0]}", {}),
+        ("get", "/memories/{id}/history", f"/memories/{ids[0]}/history", {}),
+        ("post", "/recall", "", {"json": asked}),
+        ("post", "/links", "", {"json": {"source": ids[0], "target": ids[1]}}),
+        ("get", "/neighbors", "", {"params": {"id": ids[0]}}),
+        ("get", "/stats", "", {}),
+        ("get", "/usage", "", {}),
+        ("post", "/grants", "", {"json": {"namespace": "default", "to": "others"}}),
+        ("get", "/grants", "", {}),
+        ("post", "/import", "", {"content": '{"text": "x"}\n{"text": ""}\n'}),
+    ]
+    for method, path, real, what in calls:
+        answer = client.request(method, f"{here}{real or path}", **what)
+        responses = document["paths"][f"/v1/spaces/{{space}}{path}"][method]["responses"]
+        schema = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
+        jsonschema.validate(answer.json(), {**schema, "components": document["components"]})

@@ -81,8 +81,8 @@ def test_what_else_is_in_the_file_stays(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"// a comment\n{}", "is no JSON (Expecting value: line 1 column 1 (char 0)), and was left as it is"),
-        (b"\xff", "is no UTF-8 text (at byte 0), and was left as it is"),
+        (b"// a comment\n{}", "is not JSON (Expecting value: line 1 column 1 (char 0)), and was left as it is"),
+        (b"\xff", "is not UTF-8 text (at byte 0), and was left as it is"),
         (b"[]", "holds no JSON object, and was left as it is"),
         (b'{"servers": []}', "'servers' in "),
     ],
@@ -99,5 +99,5 @@ def test_a_file_that_is_no_json_is_left_alone(cli: Cli, content: bytes, sentence
 
 def test_a_wrong_call_says_what_is_missing(cli: Cli) -> None:
     """An unknown client is answered with those there are; `--write` alone does not start a server."""
-    assert "is none of claude, cursor, vscode" in cli("mcp", "--install", "emacs").stderr
+    assert "is not one of: claude, cursor, vscode" in cli("mcp", "--install", "emacs").stderr
     assert cli("mcp", "--write").exit_code == 2

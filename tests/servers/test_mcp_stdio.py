@@ -46,7 +46,7 @@ INITIALIZED = line("notifications/initialized")
 NO_MESSAGE = {
     "jsonrpc": "2.0",
     "id": None,
-    "error": {"code": -32700, "message": "this line is no JSON-RPC message in UTF-8"},
+    "error": {"code": -32700, "message": "this line is not a JSON-RPC message in UTF-8"},
 }
 
 

@@ -124,7 +124,7 @@ async def test_what_is_no_message_over_mcp(client: AsyncRecollect, body: bytes) 
     async with served(client) as url, httpx.AsyncClient(headers=headers) as sender:
         answer = await sender.post(url, content=body)
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"].startswith("this is no JSON-RPC message: send")
+    assert answer.json()["error"]["message"].startswith("this is not a JSON-RPC message: send")
 
 
 def test_a_mistake_that_nobody_foresaw() -> None:

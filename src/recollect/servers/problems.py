@@ -31,7 +31,7 @@ RETRY_SECONDS = 1
 
 TABLE: Mapping[type[RecollectError], tuple[HTTPStatus, str]] = {
     InvalidRequest: (HTTPStatus.UNPROCESSABLE_ENTITY, "The request cannot be carried out as it stands"),
-    NotFound: (HTTPStatus.NOT_FOUND, "There is no such thing here"),
+    NotFound: (HTTPStatus.NOT_FOUND, "Not found"),
     NotAllowed: (HTTPStatus.FORBIDDEN, "This is not allowed"),
     EmbeddingMismatch: (HTTPStatus.CONFLICT, "The store's vectors are of another model"),
     RecallFailed: (HTTPStatus.SERVICE_UNAVAILABLE, "Every lane failed"),

@@ -78,7 +78,7 @@ def _install(
     from recollect.servers.mcp import install as installing
 
     if (client := installing.CLIENTS.get(name)) is None:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(installing.CLIENTS)}.", param_hint="--install")
+        raise typer.BadParameter(f"{name!r} is not one of: {', '.join(installing.CLIENTS)}.", param_hint="--install")
     configuration = client.configuration(installing.entry(space, store, embedder, read_only=read_only))
     path = file or client.file
     if write:

@@ -107,7 +107,7 @@ def cleared(names: list[str]) -> dict[str, Any]:
     """The changes that empty these fields."""
     for name in names:
         if name not in CLEARED:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(CLEARED)}.", param_hint="--clear")
+            raise typer.BadParameter(f"{name!r} is not one of: {', '.join(CLEARED)}.", param_hint="--clear")
     return {name.replace("-", "_"): CLEARED[name] for name in names}
 
 

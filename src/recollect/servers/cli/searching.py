@@ -34,7 +34,7 @@ def recall(
     from recollect.servers.cli import render
 
     if no_shared and given.get("shared"):
-        raise typer.BadParameter("--shared and --no-shared exclude each other.", param_hint="--no-shared")
+        raise typer.BadParameter("--shared and --no-shared cannot be used together.", param_hint="--no-shared")
     if no_shared:
         given["shared"] = []
     with open_store(store, embedder) as r:

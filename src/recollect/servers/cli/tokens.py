@@ -32,7 +32,7 @@ def create(
     from recollect.servers.cli.render_tokens import issued
 
     if bool(given.get("spaces")) == all_spaces:
-        raise typer.BadParameter("name spaces by --space, or give --all-spaces, and not both.", param_hint="--space")
+        raise typer.BadParameter("give either --space or --all-spaces.", param_hint="--space")
     with open_store(store, create=True) as r:
         made = r.tokens.create(**given)
     if as_json:
@@ -62,5 +62,5 @@ def revoke(id: TokenId, store: opt.Store = None, as_json: opt.Json = False) -> N
     with open_store(store) as r:
         revoked = r.tokens.revoke(id)
     if not revoked:  # what was given is not repeated: it may be a secret
-        raise NotFound("there is no token of this id that was not revoked already; see `recollect token list`")
+        raise NotFound("no token in force has this id; see `recollect token list`")
     show({"id": id}, lambda _: f"token {id} is revoked", as_json=as_json)

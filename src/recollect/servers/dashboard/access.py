@@ -45,7 +45,7 @@ async def revoke(visit: Visit) -> Response:
     id = (await visit.form()).get("id", [""])[0]
     token = next((one for one in await administered(visit) if one.id == id), None)
     if token is None:
-        raise NotFound(f"there is no token {id!r:.80} that you administer")
+        raise NotFound(f"no token that you administer has the id {id!r:.80}")
     await visit.client.tokens.revoke(id)
     return go("/spaces#tokens")
 

@@ -20,7 +20,7 @@ FAILURES = {
     HTTPStatus.BAD_REQUEST: "The body cannot be read.",
     HTTPStatus.UNAUTHORIZED: "No token, or one that is wrong, expired or revoked.",
     HTTPStatus.FORBIDDEN: "The token does not allow this here; or the Host or Origin header is another's.",
-    HTTPStatus.NOT_FOUND: "There is no such thing here.",
+    HTTPStatus.NOT_FOUND: "Not found.",
     HTTPStatus.METHOD_NOT_ALLOWED: "The path does not take this method.",
     HTTPStatus.REQUEST_TIMEOUT: "The request did not come to its end.",
     HTTPStatus.CONFLICT: "Another request with this key is under way; or the store's vectors are of another model.",
@@ -42,7 +42,7 @@ class Problem(BaseModel):
             "examples": [
                 {
                     "type": "urn:recollect:not-found",
-                    "title": "There is no such thing here",
+                    "title": "Not found",
                     "status": 404,
                     "detail": "space 'work' holds no memory '42'",
                 }

@@ -35,5 +35,5 @@ async def revoke(client: Client, caller: Calling, id: str) -> Response:
     caller.must_administer(caller.pinned)
     known = {token.id: token for token in await client.tokens.list() if caller.administers(token.spaces)}
     if id not in known or not await client.tokens.revoke(id):
-        raise NotFound(f"there is no token {id!r:.80} in force that you administer")
+        raise NotFound(f"no token in force that you administer has the id {id!r:.80}")
     return answer(next(token for token in await client.tokens.list() if token.id == id))

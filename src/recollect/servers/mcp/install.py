@@ -71,7 +71,7 @@ def install(configuration: Mapping[str, Any], file: Path) -> Installed:
     for key, servers in configuration.items():
         there = known.get(key, {})
         if not isinstance(there, dict):
-            raise ConfigError(f"{key!r} in {path} is no JSON object: mend the file, and run this again")
+            raise ConfigError(f"{key!r} in {path} is not a JSON object: fix the file, and run this again")
         merged[key] = {**there, **servers}
     if merged == known:
         return Installed(path, changed=False)
@@ -88,11 +88,11 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is no UTF-8 text (at byte {error.start}), and was left as it is") from error
+        raise ConfigError(f"{path} is not UTF-8 text (at byte {error.start}), and was left as it is") from error
     try:
         known = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no JSON ({error}), and was left as it is: add the entry by hand") from error
+        raise ConfigError(f"{path} is not JSON ({error}), and was left as it is: add the entry by hand") from error
     if not isinstance(known, dict):
         raise ConfigError(f"{path} holds no JSON object, and was left as it is: add the entry by hand")
     return known

@@ -32,7 +32,7 @@ from recollect.types import Scope
 SPACE_HEADER = "X-Recollect-Space"
 VALUES = 10_000
 """Of a message, beside the arguments of a tool."""
-NO_MESSAGE = "this is no JSON-RPC message: send one JSON object with jsonrpc, id, method and params"
+NO_MESSAGE = "this is not a JSON-RPC message: send one JSON object with jsonrpc, id, method and params"
 ANY_SIZE = sys.maxsize
 """Bytes of a body: the gate has bounded them already, as whoever runs the server said."""
 

@@ -125,6 +125,8 @@ async def _sift(
 
 NO_MESSAGE = SessionMessage(
     JSONRPCError(
-        jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message="this line is no JSON-RPC message in UTF-8")
+        jsonrpc="2.0",
+        id=None,
+        error=ErrorData(code=PARSE_ERROR, message="this line is not a JSON-RPC message in UTF-8"),
     )
 )
