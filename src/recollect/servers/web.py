@@ -1,4 +1,4 @@
-"""The server: every door of one client behind one gate, on one port, until it is told to stop."""
+"""The server: every door of one client behind one gate, on one port."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Address:
 
 
 def run(client: AsyncRecollect, address: Address, limits: Limits, on_listening: Callable[[str], None]) -> None:
-    """Serve a client until SIGTERM or SIGINT; `on_listening` is told the URL."""
+    """Serve a client until SIGTERM or SIGINT; `on_listening` gets the URL."""
     log_to_stderr()
     asyncio.run(serve(client, address, limits, on_listening))
 
@@ -154,7 +154,7 @@ def server_of(app: Application, address: Address, limits: Limits | None = None) 
             log_config=None,
             access_log=False,  # a query string may hold anything
             server_header=False,
-            proxy_headers=False,  # whoever connects could say that it is somebody else
+            proxy_headers=False,  # a client could claim any address
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=address.grace,
             backlog=BACKLOG,

@@ -364,7 +364,7 @@ def dangling_lines(outcome: Imported, *, most: int) -> RenderableType:
 
 
 def numbered_lines(reasons: Mapping[int, str], total: int, *, most: int) -> RenderableType:
-    """What is to be said of lines of a file; where there are many, of the first, and how many others there are."""
+    """A line for each of the first lines of a file that need one, and how many others there are."""
     shown = [f"line {number}: {one_line(reason)}" for number, reason in islice(reasons.items(), most)]
     if others := total - len(shown):
         named = "them all" if total == len(reasons) else f"the first {len(reasons):,}"

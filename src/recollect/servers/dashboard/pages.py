@@ -75,8 +75,8 @@ def lost(client: AsyncRecollect) -> ExceptionHandler:
 
 
 async def answer(view: View, visit: Visit) -> Response:
-    """A view's page, or one that says why there is none. Who is not known is sent to sign in; who was refused at the
-    gate, or by an engine that it asked, is told so here.
+    """A view's page, or one that says why there is none. A caller that is not known is sent to sign in; one that
+    the gate or an engine refused sees why.
     """
     refusal = getattr(visit.request.state, "refusal", None)
     if isinstance(refusal, Problem):

@@ -36,7 +36,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Nothing inline, nothing from elsewhere, in nobody's frame, and in no cache."""
+"""Nothing inline, nothing from other sites, no frames, no cache."""
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "recollect_theme"
@@ -64,7 +64,7 @@ class Visit:
 
     @property
     def caller(self) -> Caller:
-        """Who asks. Raises NotAllowed where the gate knows nobody."""
+        """The caller. Raises NotAllowed where it is not known."""
         caller = getattr(self.request.state, "caller", None)
         if not isinstance(caller, Caller):
             raise NotAllowed("sign in first", known=False)

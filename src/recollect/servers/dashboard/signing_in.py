@@ -1,4 +1,4 @@
-"""Signing in and out: a session in a cookie, for people who cannot send a header. And how the pages are to look."""
+"""Signing in and out: a session in a cookie, for people who cannot send a header. And the theme of the pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ YEAR = 365 * 24 * 3600
 
 
 async def show(visit: Visit) -> Response:
-    """The form; nobody needs to be signed in to see it. A cookie that opens nothing any more goes."""
+    """The form, open to all. A cookie that is no longer valid is removed."""
     needed = await visit.client.tokens.required()
     response = visit.page("login.html", next=local(visit.asked("next")), needed=needed, error="")
     if SESSION_COOKIE in visit.request.cookies and getattr(visit.request.state, "caller", None) is None:
@@ -50,7 +50,7 @@ def refused(visit: Visit, next: str, problem: Problem) -> Response:
 
 
 async def sign_out(visit: Visit) -> Response:
-    """The session ends, for whoever has its cookie; the token itself stays good."""
+    """End the session; the token itself stays valid."""
     if session := visit.request.cookies.get(SESSION_COOKIE):
         await visit.client.tokens.sign_out(session)
     response = go("/login")

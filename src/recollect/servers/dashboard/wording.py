@@ -19,7 +19,7 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def moment(when: datetime) -> str:
-    """To the minute, in UTC, for everyone who looks at the same server."""
+    """To the minute, in UTC."""
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

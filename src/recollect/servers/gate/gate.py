@@ -2,7 +2,7 @@
 
 It finds out who calls and says so in `scope["state"]["caller"]`; looks at Host and Origin; bounds how often one calls,
 how large a body is and how long one waits for it; notes what is refused or administered; logs which engine failed (a
-door says so in `state["failure"]`); and turns what nobody foresaw into an answer and one entry in the log.
+door says so in `state["failure"]`); and turns unexpected errors into an answer and one entry in the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from recollect.servers.problems import Problem, bug, problem_of
 LOGGER = logging.getLogger("recollect.gate")
 ALIVE, READY = "/health/live", "/health/ready"
 READY_SECONDS = 2.0
-"""What it may take to find out who asks whether the engines answer: perhaps they do not."""
+"""How long `/health/ready` waits to learn who calls: the engines it asks about may be down."""
 LOGIN = "/login"
 ENTRANCE = (LOGIN, "/logout", "/theme")
 """Pages for those who are not known yet."""
@@ -109,7 +109,7 @@ class Gate:
         self._note(call, caller, exchange.status)
 
     async def _admit(self, call: Call) -> Watched | None:
-        """Who calls; nobody, on a path that is open to everybody."""
+        """The caller; None on a path that is open to all."""
         shown = call.credentials
         check_origin(call.headers, call.method, by_cookie=shown is not None and shown.by_cookie)
         if call.path == READY:
@@ -125,7 +125,7 @@ class Gate:
             return None
 
     async def _recognize(self, call: Call) -> Watched | None:
-        """Who asks for the state of the engines, which everybody may: nobody, while the store cannot tell."""
+        """The caller of a path that is open to all; None if the store cannot tell who it is."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 return await self._callers.identify(call)

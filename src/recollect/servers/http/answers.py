@@ -45,7 +45,7 @@ def ok(kind: Any, description: str, status: int = 200, *, note: bool = False) ->
 
 
 def document(name: str, /, **fields: Any) -> type[BaseModel]:
-    """A JSON object with these fields, for what is no record of the library."""
+    """A JSON object with these fields, where the library has no record."""
     each: dict[str, Any] = {field: (shape(kind), ...) for field, kind in fields.items()}
     return create_model(name, __config__=ConfigDict(extra="forbid"), **each)
 

@@ -34,7 +34,7 @@ VALUES = 10_000
 """Of a message, beside the arguments of a tool."""
 NO_MESSAGE = "this is not a JSON-RPC message: send one JSON object with jsonrpc, id, method and params"
 ANY_SIZE = sys.maxsize
-"""Bytes of a body: the gate has bounded them already, as whoever runs the server said."""
+"""Bytes of a body: the gate has bounded them already."""
 
 
 @dataclass(frozen=True, slots=True)

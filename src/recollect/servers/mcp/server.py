@@ -73,7 +73,7 @@ def server(admit: Admission) -> Server[Any]:
             note = await visit.empty_note()
             return _failure(type(error).__name__, f"{error}; {note}" if note else str(error))
         except RecollectError as error:
-            if isinstance(error, BackendError):  # whoever runs the server should know, too
+            if isinstance(error, BackendError):  # the operator should know, too
                 logger.warning("%s failed: %s", tool.name, error)
             return _failure(type(error).__name__, str(error))
         except Exception as error:

@@ -90,7 +90,7 @@ class Resident:
 
 
 def serve(settings: Settings, space: str, *, read_only: bool = False) -> None:
-    """Serve until standard input ends, or nobody reads standard output any more."""
+    """Serve until standard input ends, or standard output is closed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a gentler end would wait for the thread that waits for input
     try:
         asyncio.run(_serve(settings, space, read_only=read_only))
