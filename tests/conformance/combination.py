@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from recollect.engine.feeding import Feeder
 from recollect.ports import ExternalIndex, ExternalLinks, ExternalVectors, Reached, Store, VectorHits
-from recollect.types import Filter, Leg, Scored
+from recollect.types import Filter, Generation, Leg, Scored
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -33,18 +33,29 @@ class Combination:
         return getattr(self._store, name)
 
     async def search_vectors(
-        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self,
+        space: str,
+        vector: Vector,
+        where: Filter,
+        *,
+        limit: int,
+        ef_search: int | None = None,
+        generation: Generation | None = None,
     ) -> VectorHits:
         await self._tell("vector")
-        return await self._vectors.search_vectors(space, vector, where, limit=limit, ef_search=ef_search)
+        return await self._vectors.search_vectors(
+            space, vector, where, limit=limit, ef_search=ef_search, generation=generation
+        )
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
         await self._tell("vector")
         return await self._vectors.nearest_to(space, ids, limit=limit)
 
-    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
+    async def vectors(
+        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
+    ) -> dict[str, Vector]:
         await self._tell("vector")
-        return await self._vectors.vectors(space, ids)
+        return await self._vectors.vectors(space, ids, generation=generation)
 
     async def walk(
         self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int

@@ -61,11 +61,7 @@ def plain(request: pytest.FixtureRequest) -> Store:
 @pytest.fixture(params=[*AREAS])
 async def store(request: pytest.FixtureRequest, plain: Store) -> AsyncIterator[Store]:
     """The same with empty indexes beside it."""
-    vectors = (
-        QdrantIndex(request.getfixturevalue("corner"), background=plain.vector_background)
-        if "qdrant" in request.param
-        else None
-    )
+    vectors = QdrantIndex(request.getfixturevalue("corner"), background=plain) if "qdrant" in request.param else None
     links = None
     if "falkordb" in request.param:
         links = FalkorIndex(request.getfixturevalue("falkordb_url"), visible=plain.visible)

@@ -23,7 +23,7 @@ from recollect.options import RecallOptions
 from recollect.ports import Reached, Role, VectorHits
 from recollect.space import AsyncSpace
 from recollect.stores.sqlite.store import SqliteStore
-from recollect.types import Draft, Filter, Memory, Recall
+from recollect.types import Draft, Filter, Generation, Memory, Recall
 
 if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
@@ -81,14 +81,25 @@ class FaultyStore(SqliteStore):
         return await super().get(space, ids)
 
     async def search_vectors(
-        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self,
+        space: str,
+        vector: Vector,
+        where: Filter,
+        *,
+        limit: int,
+        ef_search: int | None = None,
+        generation: Generation | None = None,
     ) -> VectorHits:
         await self.meaning.strike()
-        return await super().search_vectors(space, vector, where, limit=limit, ef_search=ef_search)
+        return await super().search_vectors(
+            space, vector, where, limit=limit, ef_search=ef_search, generation=generation
+        )
 
-    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
+    async def vectors(
+        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
+    ) -> dict[str, Vector]:
         await self.reading_vectors.strike()
-        return await super().vectors(space, ids)
+        return await super().vectors(space, ids, generation=generation)
 
     async def walk(
         self, space: str, seeds: Sequence[str], where: Filter, *, depth: int, limit: int

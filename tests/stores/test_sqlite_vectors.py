@@ -56,7 +56,9 @@ class File:
             self.db.execute(read("recollect.stores.sqlite.store", "schema.sql"))
             self.db.execute("INSERT OR REPLACE INTO clock VALUES (1, 0)")
             self.db.execute("INSERT INTO spaces (number, name) VALUES (1, 'one'), (2, 'two')")
-            self.db.execute("INSERT INTO generations VALUES (1, 'a', ?1), (2, 'b', ?1)", (DIMENSIONS,))
+            self.db.execute(
+                "INSERT INTO generations (number, model, dimensions) VALUES (1, 'a', ?1), (2, 'b', ?1)", (DIMENSIONS,)
+            )
 
     def tick(self) -> int:
         seq: int = self.db.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").get
@@ -591,6 +593,6 @@ def test_vectors_are_fetched_by_id(file: File, search: VectorSearch) -> None:
     file.add(vectors[:2])
     file.add(vectors[2:], space=2)
     with file.db:
-        found = search.fetch(file.db, SPACE, [name(2), name(1), name(3), "unknown"])
+        found = search.fetch(file.db, SPACE, 1, [name(2), name(1), name(3), "unknown"])
     assert set(found) == {name(1), name(2)}
     assert np.array_equal(found[name(1)], vectors[0])

@@ -43,7 +43,7 @@ class Spaces:
     def __init__(self, connections: Connections, limits: Limits = QUICK) -> None:
         self.connections = connections
         self.search = VectorSearch(connections.autocommit, limits)
-        self.generation = GenerationRow(1, Generation("none", 0), "vector")
+        self.generation = GenerationRow(1, Generation("none", 0), "vector", "current", None)
 
     async def begin(self, dimensions: int, storage: str = "vector") -> None:
         """Set the generation of a store that has none."""

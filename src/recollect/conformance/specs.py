@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from recollect.conformance import (
     filters,
+    generations,
     grants,
     graph,
     history,
@@ -54,7 +55,22 @@ def _specs(module: ModuleType) -> Iterator[Spec]:
             yield Spec(area, name.removeprefix("spec_"), inspect.getdoc(check) or "", check)
 
 
-AREAS = (records, history, upkeep, filters, words, vectors, graph, outbox, usage, grants, tokens, replies, isolation)
+AREAS = (
+    records,
+    history,
+    upkeep,
+    filters,
+    words,
+    vectors,
+    generations,
+    graph,
+    outbox,
+    usage,
+    grants,
+    tokens,
+    replies,
+    isolation,
+)
 SPECS = tuple(spec for area in AREAS for spec in _specs(area))
 
 

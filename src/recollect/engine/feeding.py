@@ -15,12 +15,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import cast
 from uuid import uuid4
 
 from recollect.calls.presence import Presence
 from recollect.engine.upkeep import interpreter_ends
 from recollect.errors import BackendError, BackendUnavailable, RecollectError
-from recollect.ports import Change, Entry, ExternalIndex, Lag, Store
+from recollect.ports import Change, Entry, ExternalIndex, ExternalVectors, Lag, Store
 from recollect.types import Edge, Filter, Generation, Leg
 
 BATCH = 500
@@ -234,9 +235,8 @@ class Feeder:
             for space, some in groupby(sorted(entries, key=attrgetter("space")), attrgetter("space"))
         }
         for space, ids in spaces.items():
-            changes = await self._changes(space, ids)
             try:
-                await self.index.apply(space, changes)
+                await self._apply(space, ids)
             except RecollectError:
                 self._doubtful.setdefault(space, set()).update(ids)
                 raise
@@ -247,11 +247,20 @@ class Feeder:
             await self._store.ledger.enter(self.index.name, space, ids)
         raise BackendUnavailable(f"Another process feeds {self.index.name} now.", backend=self.index.name)
 
-    async def _changes(self, space: str, ids: Sequence[str]) -> list[Change]:
+    async def _apply(self, space: str, ids: Sequence[str]) -> None:
+        """Tell the index, and where vectors of several generations are kept, each of them."""
+        if self.leg != "vector":
+            await self.index.apply(space, await self._changes(space, ids))
+            return
+        for one in await self._store.generations.all():
+            index = await cast("ExternalVectors", self.index).of(one.generation)
+            await index.apply(space, await self._changes(space, ids, one.generation))
+
+    async def _changes(self, space: str, ids: Sequence[str], generation: Generation | None = None) -> list[Change]:
         """The present state of some memories."""
         memories = await self._store.get(space, ids)
         if self.leg == "vector":
-            vectors = await self._store.vectors(space, [*memories])
+            vectors = await self._store.vectors(space, [*memories], generation=generation)
             return [Change(id, memories.get(id), vectors.get(id)) for id in ids]
         links: defaultdict[str, list[Edge]] = defaultdict(list)
         async for edge in self._store.edges(space, [*memories]):

@@ -8,6 +8,7 @@ Implementations translate their driver's errors into the tree of `recollect.erro
 from __future__ import annotations
 
 from recollect.ports.engines import Embedder, Engine, Reranker, Role
+from recollect.ports.generations import Generations, GenerationState
 from recollect.ports.indexes import (
     Change,
     ExternalIndex,
@@ -39,6 +40,8 @@ __all__ = [
     "ExternalLinks",
     "ExternalVectors",
     "Freezable",
+    "GenerationState",
+    "Generations",
     "GraphIndex",
     "KeywordScore",
     "Lag",

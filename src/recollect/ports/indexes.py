@@ -87,14 +87,27 @@ class WordIndex(Protocol):
 
 class VectorIndex(Protocol):
     async def search_vectors(
-        self, space: str, /, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self,
+        space: str,
+        /,
+        vector: Vector,
+        where: Filter,
+        *,
+        limit: int,
+        ef_search: int | None = None,
+        generation: Generation | None = None,
     ) -> VectorHits:
-        """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99."""
+        """The nearest memories by cosine, best first, ties by id; recall against exact search >= 0.99. Only vectors of
+        `generation` are compared, the current one by default. Raises EmbeddingMismatch if its vectors are gone.
+        """
 
     async def nearest_to(self, space: str, /, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
         """For each of these memories that has a vector, the others that are nearest to it, whatever their state."""
 
-    async def vectors(self, space: str, /, ids: Sequence[str]) -> dict[str, Vector]: ...
+    async def vectors(
+        self, space: str, /, ids: Sequence[str], *, generation: Generation | None = None
+    ) -> dict[str, Vector]:
+        """The vectors of these memories that have one of this generation, by default of the current one."""
 
 
 class GraphIndex(Protocol):
@@ -170,6 +183,12 @@ class ExternalIndex(Engine, Protocol):
 
 class ExternalVectors(ExternalIndex, VectorIndex, Protocol):
     """An external index that answers the vector leg."""
+
+    async def of(self, generation: Generation) -> ExternalIndex:
+        """The same index, holding the vectors of another generation beside those that it uses."""
+
+    async def drop(self, generation: Generation) -> None:
+        """Let go of the vectors of a generation that it does not use."""
 
 
 class ExternalLinks(ExternalIndex, Protocol):

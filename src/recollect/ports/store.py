@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from recollect.ports.engines import Engine
+from recollect.ports.generations import Generations
 from recollect.ports.indexes import GraphIndex, VectorIndex, WordIndex
 from recollect.ports.ledger import Ledger
 from recollect.types import Background, Filter, Generation, Memory, Migration, Page, Record, Remembered, SpaceStats
@@ -61,10 +62,18 @@ class Records(Protocol):
         """A page in id order, or with the highest ids first. It goes on after the id of a cursor, in that order."""
 
     async def update(
-        self, space: str, /, id: str, changes: Mapping[str, Any], *, vector: Vector | None = None, now: datetime
+        self,
+        space: str,
+        /,
+        id: str,
+        changes: Mapping[str, Any],
+        *,
+        vector: Vector | None = None,
+        now: datetime,
+        generation: Generation | None = None,
     ) -> Memory:
-        """Change the named fields. A changed title or text without a vector makes the memory `pending`, and its links
-        to its nearest are made anew. Raises NotFound.
+        """Change the named fields. A changed title or text without a vector, or with one that is not of the current
+        generation, makes the memory `pending`, and its links to its nearest are made anew. Raises NotFound.
         """
 
     async def forget(self, space: str, /, ids: Sequence[str]) -> int:
@@ -99,8 +108,12 @@ class Records(Protocol):
     async def pending(self, space: str, /, *, limit: int) -> builtins.list[Memory]:
         """Memories that still need a vector, oldest first."""
 
-    async def put_vectors(self, space: str, /, embedded: Sequence[tuple[Memory, Vector]]) -> None:
-        """Attach vectors to memories, which become `ready`; not where the title or the text changed meanwhile."""
+    async def put_vectors(
+        self, space: str, /, embedded: Sequence[tuple[Memory, Vector]], *, generation: Generation | None = None
+    ) -> None:
+        """Attach vectors to memories, which become `ready`; not where the title or the text changed meanwhile. Raises
+        EmbeddingMismatch unless they are of the current generation.
+        """
 
     async def fail_vectors(self, space: str, /, ids: Sequence[str]) -> None:
         """Mark memories that cannot be embedded as `failed`: they no longer wait for a vector."""
@@ -127,7 +140,8 @@ class Records(Protocol):
 
     async def stats(self, space: str, /) -> SpaceStats: ...
 
-    async def generation(self) -> Generation | None: ...
+    async def generation(self) -> Generation | None:
+        """The current one; None while there are no vectors."""
 
     async def set_generation(self, generation: Generation) -> None:
         """Record the model of this store's vectors. Raises EmbeddingMismatch when there is another already."""
@@ -135,6 +149,10 @@ class Records(Protocol):
 
 class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Protocol):
     """A source of truth that can also search."""
+
+    @property
+    def generations(self) -> Generations:
+        """The models that made its vectors."""
 
     @property
     def ledger(self) -> Ledger:
@@ -148,7 +166,9 @@ class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Protocol):
 
     async def close(self) -> None: ...
 
-    async def vector_background(self, space: str, /, vector: Vector) -> Background | None:
+    async def vector_background(
+        self, space: str, /, vector: Vector, *, generation: Generation | None = None
+    ) -> Background | None:
         """What the cosines of a vector with those of a space are measured against; None while the space has none. It
         depends only on what the space holds, and is the same in every store: see `recollect.stores.nearest`.
         """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.limits import METADATA_BYTES, TAGS, check_supersedable
+from recollect.ports import GenerationState
 from recollect.types import Edge, EmbeddingState, Generation, Memory, Record
 
 if TYPE_CHECKING:
@@ -254,6 +255,44 @@ def check_dimensions(vectors: Iterable[Vector], generation: Generation) -> None:
                 f"A vector of {len(vector)} numbers cannot be stored: {generation.model!r}, which made this store's "
                 f"vectors, makes {generation.dimensions}."
             )
+
+
+def of_current_model(records: Sequence[Record], current: Generation | None) -> list[Record]:
+    """The records without vectors of another model than the current one: those memories wait for a vector instead."""
+    return [
+        record
+        if record.generation in (None, current)
+        else replace(record, vector=None, edges=(), linked=False, generation=None)
+        for record in records
+    ]
+
+
+def check_is_current(given: Generation | None, current: Generation | None) -> None:
+    """Raise EmbeddingMismatch for a generation that is not the current one any more."""
+    if given is not None and current is not None and given != current:
+        raise EmbeddingMismatch.between(current, given.model, given.dimensions)
+
+
+def check_may_begin(wanted: Generation, known: Iterable[GenerationState]) -> bool:
+    """Whether a generation is the next one already. Raises InvalidRequest where it cannot become that."""
+    for generation, state, _, _ in known:
+        if state == "current" and generation == wanted:
+            raise InvalidRequest(f"this store's vectors are of {wanted.model} already: there is nothing to change")
+        if state == "next" and generation != wanted:
+            raise InvalidRequest(
+                f"the change to {generation.model} is not complete yet: run it to its end, or give it up with "
+                "`recollect reembed --abandon`"
+            )
+    return any(generation == wanted and state == "next" for generation, state, _, _ in known)
+
+
+def check_may_drop(wanted: Generation, state: str) -> None:
+    if state == "current":
+        raise InvalidRequest(f"the vectors of {wanted.model} are in use: they cannot be dropped")
+
+
+def not_next(wanted: Generation) -> InvalidRequest:
+    return InvalidRequest(f"this store is not being changed to {wanted.model} any more: begin again")
 
 
 # Links

@@ -112,6 +112,7 @@ class Record:
     `linked` says that its nearest memories were looked for already; others are linked later, in batches. `hash` comes
     with a memory of another store, and says there what is an exact copy of it; left out, it is made of its fields.
     `joins` says whether a memory that answers for this record, being its exact copy, takes over what it lacks.
+    `generation` is that of the vector; where it is not the current one any more, the memory waits for another vector.
     """
 
     memory: Memory
@@ -120,6 +121,7 @@ class Record:
     linked: bool = False
     hash: bytes | None = None
     joins: bool = True
+    generation: Generation | None = None
 
 
 class Remembered(NamedTuple):

@@ -96,6 +96,18 @@ async def switch(connection: Connection, alias: str, name: str) -> None:
             await _drop(connection, before)
 
 
+async def exists(connection: Connection, alias: str) -> bool:
+    """Whether the alias leads to a collection."""
+    return await _target(connection, alias) is not None
+
+
+async def drop(connection: Connection, alias: str) -> None:
+    """Remove the collection that the alias leads to, if there is one."""
+    target = await _target(connection, alias)
+    if target is not None:
+        await _drop(connection, target)
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 

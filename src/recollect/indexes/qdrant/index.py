@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
-from recollect.errors import BackendError, BackendUnavailable
+from recollect.errors import BackendError, BackendUnavailable, EmbeddingMismatch
 from recollect.indexes.qdrant import collections, points
 from recollect.indexes.qdrant.address import parse
 from recollect.indexes.qdrant.connection import Connection
@@ -38,6 +38,14 @@ _LEAST_EFFORT: Final = 256
 _OVERSAMPLING: Final = 2.0
 
 
+class Compare(Protocol):
+    """A store, as far as it says what cosines are measured against."""
+
+    async def vector_background(
+        self, space: str, /, vector: Vector, *, generation: Generation | None = None
+    ) -> Background | None: ...
+
+
 class QdrantIndex:
     """The vectors of one store, in the collection of the generation that `use` names. Before that, it holds nothing."""
 
@@ -50,7 +58,7 @@ class QdrantIndex:
         key: str | None = None,
         timeout: float = 5.0,
         settings: QdrantSettings = QdrantSettings(),  # noqa: B008 (frozen)
-        background: Callable[[str, Vector], Awaitable[Background | None]] | None = None,
+        background: Compare | None = None,
     ) -> None:
         """Raises ConfigError for a URL that names no Qdrant; nothing is reached yet. `background` is the store's, so
         that scores are measured against the same with this index as without.
@@ -62,6 +70,7 @@ class QdrantIndex:
         self._is_ready = False
         self._is_shadow = False
         self._background = background
+        self._others: dict[Generation, QdrantIndex] = {}
 
     def __repr__(self) -> str:
         return f"QdrantIndex({str(self._connection.address)!r})"
@@ -69,7 +78,7 @@ class QdrantIndex:
     @classmethod
     def from_url(cls, url: str, settings: Settings, store: Store) -> QdrantIndex:
         """The index beside a store, which says what cosines are measured against."""
-        return cls(url, settings=settings.qdrant, background=store.vector_background)
+        return cls(url, settings=settings.qdrant, background=store)
 
     @property
     def in_process(self) -> bool:
@@ -95,6 +104,28 @@ class QdrantIndex:
         self._collection = collections.alias_of(self._connection.address.prefix, generation)
         self._is_ready = False
         await self.open()
+
+    async def of(self, generation: Generation) -> QdrantIndex:
+        if generation == self._generation:
+            return self
+        twin = copy(self)
+        twin._is_shadow = True
+        twin._generation = generation
+        twin._collection = collections.alias_of(self._connection.address.prefix, generation)
+        twin._is_ready = False
+        return twin
+
+    async def drop(self, generation: Generation) -> None:
+        await collections.drop(self._connection, collections.alias_of(self._connection.address.prefix, generation))
+
+    async def _of_another(self, generation: Generation) -> QdrantIndex:
+        """The index of a generation other than the current one, which it must hold already."""
+        if generation not in self._others:
+            twin = await self.of(generation)
+            if not await collections.exists(self._connection, str(twin._collection)):
+                raise EmbeddingMismatch.between(self._generation or generation, generation.model, generation.dimensions)
+            self._others[generation] = twin
+        return self._others[generation]
 
     async def check(self) -> None:
         if self._collection is None:
@@ -159,8 +190,18 @@ class QdrantIndex:
     # Vectors
 
     async def search_vectors(
-        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self,
+        space: str,
+        vector: Vector,
+        where: Filter,
+        *,
+        limit: int,
+        ef_search: int | None = None,
+        generation: Generation | None = None,
     ) -> VectorHits:
+        if generation is not None and generation != self._generation:
+            other = await self._of_another(generation)
+            return await other.search_vectors(space, vector, where, limit=limit, ef_search=ef_search)
         if self._generation is None:
             return VectorHits([])
         found, background = await asyncio.gather(
@@ -179,7 +220,11 @@ class QdrantIndex:
             nearest |= {id: points.ranked(answer.points, limit) for id, answer in zip(batch, answers, strict=True)}
         return nearest
 
-    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
+    async def vectors(
+        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
+    ) -> dict[str, Vector]:
+        if generation is not None and generation != self._generation:
+            return await (await self._of_another(generation)).vectors(space, ids)
         found: dict[str, Vector] = {}
         if self._generation is None:
             return found
@@ -231,7 +276,9 @@ class QdrantIndex:
         )
 
     async def _compared(self, space: str, vector: Vector) -> Background | None:
-        return await self._background(space, vector) if self._background else None
+        if self._background is None:
+            return None
+        return await self._background.vector_background(space, vector, generation=self._generation)
 
     async def _nearest(
         self, vector: Vector, where: models.Filter, limit: int, ef_search: int | None

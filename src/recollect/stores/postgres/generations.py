@@ -1,18 +1,24 @@
-"""Which model made the vectors, and where those of each model are."""
+"""Which models made the vectors, and where those of each model are: one generation answers, a next one is filled beside
+it, old ones are kept for a while.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest
+from recollect.stores.contents import not_next
 from recollect.stores.named_sql import load
 from recollect.stores.postgres import migrations
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.rows import rows_of
 from recollect.types import Generation
 
-Q = load(__name__, "vectors.sql")
+Q = load(__name__, "generations.sql")
+
+State: TypeAlias = Literal["current", "next", "old"]
 
 MOST_DIMENSIONS: Final = {"vector": 2_000, "halfvec": 4_000}
 """What pgvector can index."""
@@ -33,6 +39,8 @@ class GenerationRow:
     number: int
     generation: Generation
     storage: str
+    state: State
+    since: datetime | None
 
     @property
     def table(self) -> str:
@@ -52,21 +60,52 @@ class GenerationRow:
         return _PAGE // (_POINTER + _ALIGNED * -(-(_ROW + self.vector_bytes) // _ALIGNED))
 
 
+async def all_of(db: Database) -> list[GenerationRow]:
+    """Every generation that has vectors or gets them."""
+    return [
+        GenerationRow(number, Generation(model, dimensions), storage, state, since)
+        for number, model, dimensions, storage, state, since in await rows_of(db, Q["all"])
+    ]
+
+
 async def generation(db: Database) -> GenerationRow | None:
-    """The model of this store's vectors."""
-    for number, model, dimensions, storage in await rows_of(db, Q["generation"]):
-        return GenerationRow(number, Generation(model, dimensions), storage)
-    return None
+    """The one that answers."""
+    return next((row for row in await all_of(db) if row.state == "current"), None)
+
+
+async def held(db: Database) -> GenerationRow | None:
+    """The one that answers, until the end of a transaction that writes vectors."""
+    await db.execute(Q["lock_shared"])
+    return await generation(db)
+
+
+async def searchable(db: Database, wanted: Generation | None) -> GenerationRow | None:
+    """A generation that can be searched, by default the one that answers; None while there is none. Raises
+    EmbeddingMismatch for one that cannot.
+    """
+    known = {row.generation: row for row in await all_of(db)}
+    answering = next((row for row in known.values() if row.state == "current"), None)
+    if wanted is None or answering is None:
+        return answering
+    if wanted not in known:
+        raise EmbeddingMismatch.between(answering.generation, wanted.model, wanted.dimensions)
+    return known[wanted]
+
+
+async def next_one(db: Database, wanted: Generation) -> GenerationRow:
+    """The next generation, which is this one. Raises InvalidRequest."""
+    for row in await all_of(db):
+        if row.state == "next" and row.generation == wanted:
+            return row
+    raise not_next(wanted)
 
 
 async def set_generation(db: Database, wanted: Generation, storage: str) -> None:
-    """Record the model of this store's vectors, and make their table. What is too long to be indexed in the wanted
-    storage is stored in half precision.
-    """
-    await db.execute(Q["lock_generations"])
+    """Record the model of this store's first vectors, and make their table."""
+    await db.execute(Q["lock"])
     known = await generation(db)
     if known is None:
-        await _begin(db, wanted, _fitting(wanted, storage))
+        await begin(db, wanted, storage, "current")
     elif known.generation != wanted:
         raise EmbeddingMismatch.between(known.generation, wanted.model, wanted.dimensions)
 
@@ -80,10 +119,14 @@ def _fitting(wanted: Generation, storage: str) -> str:
     return storage if wanted.dimensions <= MOST_DIMENSIONS[storage] else "halfvec"
 
 
-async def _begin(db: Database, wanted: Generation, storage: str) -> None:
-    values = {"model": wanted.model, "dimensions": wanted.dimensions, "storage": storage}
-    ((number,),) = await rows_of(db, Q["add_generation"], **values)
-    begun = GenerationRow(number, wanted, storage)
+async def begin(db: Database, wanted: Generation, storage: str, state: State) -> None:
+    """A generation with an empty table. What is too long to be indexed in the wanted storage is stored in half
+    precision.
+    """
+    storage = _fitting(wanted, storage)
+    values = {"model": wanted.model, "dimensions": wanted.dimensions, "storage": storage, "state": state}
+    ((number,),) = await rows_of(db, Q["add"], **values)
+    begun = GenerationRow(number, wanted, storage, state, None)
     sql = Q["create_table"].format(table=begun.table, storage=storage, dimensions=wanted.dimensions)
     await db.execute(sql)
     await _watch(db, begun.table)

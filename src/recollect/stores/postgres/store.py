@@ -26,6 +26,7 @@ from recollect.stores.postgres import (
     writes,
 )
 from recollect.stores.postgres.bulk import Database
+from recollect.stores.postgres.changing import PostgresGenerations
 from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.generations import GenerationRow
 from recollect.stores.postgres.ledger import PostgresLedger
@@ -99,7 +100,8 @@ class PostgresStore:
         self._counts = word_scores.Counts()
         self._numbers = Numbers(lambda: self._connections)
         self.ledger = PostgresLedger(self._numbers, self._owner)
-        self._generation: GenerationRow | None = None
+        storage = "halfvec" if self.settings.halfvec else "vector"
+        self.generations = PostgresGenerations(self._numbers, self._vectors, storage)
 
     @classmethod
     def from_url(cls, url: str, settings: Settings, *, create: bool) -> PostgresStore:
@@ -249,18 +251,27 @@ class PostgresStore:
     # Vectors
 
     async def search_vectors(
-        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self,
+        space: str,
+        vector: Vector,
+        where: Filter,
+        *,
+        limit: int,
+        ef_search: int | None = None,
+        generation: Generation | None = None,
     ) -> VectorHits:
-        async def work(db: Database, number: int, generation: GenerationRow) -> VectorHits:
-            return await self._vectors.search(db, number, generation, vector, where, limit, ef_search)
+        async def work(db: Database, number: int, made: GenerationRow) -> VectorHits:
+            return await self._vectors.search(db, number, made, vector, where, limit, ef_search)
 
-        return await self._read_vectors(space, work, VectorHits([]), "search")
+        return await self._read_vectors(space, work, VectorHits([]), "search", generation)
 
-    async def vector_background(self, space: str, vector: Vector) -> Background | None:
-        async def work(db: Database, number: int, generation: GenerationRow) -> Background | None:
-            return await self._vectors.background(db, number, generation, vector)
+    async def vector_background(
+        self, space: str, vector: Vector, *, generation: Generation | None = None
+    ) -> Background | None:
+        async def work(db: Database, number: int, made: GenerationRow) -> Background | None:
+            return await self._vectors.background(db, number, made, vector)
 
-        return await self._read_vectors(space, work, None, "search")
+        return await self._read_vectors(space, work, None, "search", generation)
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
         async def work(db: Database, number: int, generation: GenerationRow) -> dict[str, builtins.list[Scored]]:
@@ -268,11 +279,13 @@ class PostgresStore:
 
         return await self._read_vectors(space, work, {})
 
-    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
-        async def work(db: Database, number: int, generation: GenerationRow) -> dict[str, Vector]:
-            return await self._vectors.fetch(db, number, generation, ids)
+    async def vectors(
+        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
+    ) -> dict[str, Vector]:
+        async def work(db: Database, number: int, made: GenerationRow) -> dict[str, Vector]:
+            return await self._vectors.fetch(db, number, made, ids)
 
-        return await self._read_vectors(space, work, {}, "rows")
+        return await self._read_vectors(space, work, {}, "rows", generation)
 
     async def _read_vectors(
         self,
@@ -280,14 +293,14 @@ class PostgresStore:
         work: Callable[[Database, int, GenerationRow], Awaitable[T]],
         nothing: T,
         share: Share = "other",
+        generation: Generation | None = None,
     ) -> T:
         """What `work` finds among the vectors of a space; where there are none, `nothing`."""
         number = await self._numbers.of(space)
 
         async def run(db: Database) -> T:
-            # the first model decides for good, so that a search need not ask for it each time
-            self._generation = generation = self._generation or await vectors.generation(db)
-            return nothing if generation is None or number == NOWHERE else await work(db, number, generation)
+            made = await self.generations.searchable(db, generation)
+            return nothing if made is None or number == NOWHERE else await work(db, number, made)
 
         return await self._connections.read(run, space=number, share=share)
 

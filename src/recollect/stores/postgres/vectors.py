@@ -18,7 +18,7 @@ from recollect.stores.named_sql import load
 from recollect.stores.nearest import others
 from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
 from recollect.stores.postgres.filters import is_open, rows_query, where_clause
-from recollect.stores.postgres.generations import GenerationRow, generation, set_generation
+from recollect.stores.postgres.generations import GenerationRow, all_of, generation, held, searchable, set_generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_bytes import copied, read_vectors
 from recollect.stores.postgres.vector_index import Indexing, Limits, look
@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from recollect.indexes.exact import Rows
     from recollect.types import Vector, Vectors
 
-__all__ = ["GenerationRow", "VectorSearch", "add", "generation", "put", "remarks", "remove", "set_generation"]
+__all__ = [
+    "GenerationRow",
+    "VectorSearch",
+    "add",
+    "generation",
+    "held",
+    "put",
+    "remarks",
+    "remove",
+    "searchable",
+    "set_generation",
+]
 
 Q = load(__name__, "vectors.sql")
 
@@ -57,9 +68,10 @@ async def add(db: Database, space: int, generation: GenerationRow, pairs: Sequen
     await db.execute(Q["note_changes"], {"space": space, "changes": len(pairs)})
 
 
-async def remove(db: Database, space: int, generation: GenerationRow, rows: Sequence[int]) -> None:
-    """Delete the vectors of these rows."""
-    await _delete(db, space, generation, rows)
+async def remove(db: Database, space: int, rows: Sequence[int]) -> None:
+    """Delete the vectors of these rows, of every generation."""
+    for each in await all_of(db):
+        await _delete(db, space, each, rows)
     await db.execute(Q["note_changes"], {"space": space, "changes": len(rows)})
 
 

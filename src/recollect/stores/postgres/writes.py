@@ -23,6 +23,7 @@ from recollect.stores.contents import (
     changed_hash,
     check_changes,
     check_dimensions,
+    check_is_current,
     check_succession,
     copy_refused,
     embedding_state,
@@ -30,6 +31,7 @@ from recollect.stores.contents import (
     fitting,
     joining,
     missing,
+    of_current_model,
     passage,
     places,
     position,
@@ -43,7 +45,7 @@ from recollect.stores.contents import (
 from recollect.stores.postgres import graph, vectors, words
 from recollect.stores.postgres.bulk import MANY, Database, Table, write_rows
 from recollect.stores.postgres.rows import COLUMNS, Q, Stored, decode, encode, fetch, firsts, new_rows, rows_of, stored
-from recollect.types import Memory, Record, Remembered
+from recollect.types import Generation, Memory, Record, Remembered
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -67,6 +69,7 @@ async def add(db: Database, space: Space, batch: Sequence[Record], rows: Sequenc
     memory that was there first, and joins it.
     """
     now = datetime.now(UTC)
+    batch = of_current_model(batch, await _model(db))
     await _lock_threads(db, space.number, threads_of(record.memory for record in batch))
     new, answers = await _sift(db, space.number, batch, now)
     added = await _insert(db, space, new, rows[: len(new)] or await new_rows(db, len(new))) if new else {}
@@ -112,11 +115,14 @@ async def update(
     *,
     vector: Vector | None = None,
     now: datetime,
+    generation: Generation | None = None,
 ) -> Memory:
     """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
     goes: the vector, and the memory's own links to its nearest.
     """
     check_changes(changes)
+    if vector is not None and generation not in (None, await _model(db)):
+        vector = None
     return await _change(db, space, await _hold(db, space, id, changes), changes, vector, now)
 
 
@@ -142,11 +148,11 @@ async def _change(
         if other != new.id:
             raise copy_refused(new.id, other)
     await _replace(db, number, hash, old, new)
+    if passage(new) != passage(old.memory):
+        await vectors.remove(db, number, [old.row])
     if vector is not None:
         pairs = [(old.row, vector)]
         await vectors.put(db, number, await _generation_for(db, pairs), pairs)
-    elif passage(new) != passage(old.memory):
-        await _remove_vector(db, number, old.row)
     return new
 
 
@@ -169,8 +175,11 @@ async def forget(db: Database, space: Space, ids: Sequence[str]) -> int:
     return len(rows)
 
 
-async def put_vectors(db: Database, space: Space, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+async def put_vectors(
+    db: Database, space: Space, embedded: Sequence[tuple[Memory, Vector]], *, generation: Generation | None = None
+) -> None:
     """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
+    check_is_current(generation, await _model(db))
     found = await rows_of(db, Q["embedding"], space=space.number, ids=[memory.id for memory, _ in embedded])
     made = fitting(embedded, {id: (title, text) for id, _, title, text in found})
     pairs = [(row, made[id]) for id, row, _, _ in found if id in made]
@@ -298,10 +307,10 @@ async def _generation_for(db: Database, given: Iterable[tuple[int, Vector]]) -> 
     return generation
 
 
-async def _remove_vector(db: Database, space: int, row: int) -> None:
-    generation = await vectors.generation(db)
-    if generation:
-        await vectors.remove(db, space, generation, [row])
+async def _model(db: Database) -> Generation | None:
+    """The model of the vectors that answer, which stays so until the transaction ends."""
+    known = await vectors.held(db)
+    return known.generation if known else None
 
 
 def _word_row(row: int, memory: Memory) -> words.WordRow:

@@ -8,12 +8,11 @@ from datetime import datetime
 
 import apsw
 
-from recollect.errors import EmbeddingMismatch
 from recollect.ports import Beside, Mark, Sample
 from recollect.stores.contents import Space, content_hash, standing
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
-from recollect.types import Filter, Generation, Memory, Page, SpaceStats
+from recollect.types import Filter, Memory, Page, SpaceStats
 
 
 def copies(db: apsw.Connection, space: Space, memories: Sequence[Memory]) -> list[Memory | None]:
@@ -128,20 +127,6 @@ def stats(db: apsw.Connection, space: Space) -> SpaceStats:
     memories, superseded, pending, edges = db.execute(Q["counts"], (space.number,)).get
     kinds, namespaces = (dict(db.execute(Q[query], (space.number,))) for query in ("count_kinds", "count_namespaces"))
     return SpaceStats(space.name, memories, superseded, pending, edges, kinds, namespaces)
-
-
-def generation(db: apsw.Connection) -> tuple[int, Generation] | None:
-    """The number and the model of this store's vectors."""
-    found = db.execute(Q["generation"]).fetchone()
-    return (found[0], Generation(found[1], found[2])) if found else None
-
-
-def set_generation(db: apsw.Connection, wanted: Generation) -> None:
-    found = generation(db)
-    if found is None:
-        db.execute(Q["add_generation"], (wanted.model, wanted.dimensions))
-    elif found[1] != wanted:
-        raise EmbeddingMismatch.between(found[1], wanted.model, wanted.dimensions)
 
 
 def _firsts(rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -30,6 +30,7 @@ from recollect.stores.sqlite import (
     writes,
 )
 from recollect.stores.sqlite.connections import Connections
+from recollect.stores.sqlite.generations import SqliteGenerations, model_of, searchable, set_first
 from recollect.stores.sqlite.ledger import SqliteLedger
 from recollect.stores.sqlite.owners import Owner
 from recollect.stores.sqlite.rows import NOWHERE, ensure_space, fetch, number_of
@@ -88,6 +89,7 @@ class SqliteStore:
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
         self._counts = word_scores.Counts()
         self._owner = Owner(closing.companion(self.path, ".owners"))
+        self.generations = SqliteGenerations(self._connections)
         self.ledger = SqliteLedger(self._connections, self._owner)
         self._building: dict[str, asyncio.Task[None]] = {}
         self._folder: TemporaryDirectory[str] | None = None
@@ -200,11 +202,10 @@ class SqliteStore:
         return await self._connections.read(records.spaces)
 
     async def generation(self) -> Generation | None:
-        found = await self._connections.read(records.generation)
-        return found[1] if found else None
+        return await self._connections.read(model_of)
 
     async def set_generation(self, generation: Generation) -> None:
-        await self._connections.write(lambda db: records.set_generation(db, generation))
+        await self._connections.write(lambda db: set_first(db, generation))
 
     # Words
 
@@ -245,18 +246,27 @@ class SqliteStore:
     # Vectors
 
     async def search_vectors(
-        self, space: str, vector: Vector, where: Filter, *, limit: int, ef_search: int | None = None
+        self,
+        space: str,
+        vector: Vector,
+        where: Filter,
+        *,
+        limit: int,
+        ef_search: int | None = None,
+        generation: Generation | None = None,
     ) -> VectorHits:
-        def work(db: apsw.Connection, number: int, generation: int) -> VectorHits:
-            return self._vectors.search(db, number, generation, vector, where, limit, ef_search)
+        def work(db: apsw.Connection, number: int, made: int) -> VectorHits:
+            return self._vectors.search(db, number, made, vector, where, limit, ef_search)
 
-        return await self._read_vectors(space, work, VectorHits([]))
+        return await self._read_vectors(space, work, VectorHits([]), generation)
 
-    async def vector_background(self, space: str, vector: Vector) -> Background | None:
-        def work(db: apsw.Connection, number: int, generation: int) -> Background | None:
-            return self._vectors.background(db, number, generation, vector)
+    async def vector_background(
+        self, space: str, vector: Vector, *, generation: Generation | None = None
+    ) -> Background | None:
+        def work(db: apsw.Connection, number: int, made: int) -> Background | None:
+            return self._vectors.background(db, number, made, vector)
 
-        return await self._read_vectors(space, work, None)
+        return await self._read_vectors(space, work, None, generation)
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
         def work(db: apsw.Connection, number: int, generation: int) -> dict[str, builtins.list[Scored]]:
@@ -264,17 +274,28 @@ class SqliteStore:
 
         return await self._read_vectors(space, work, {})
 
-    async def vectors(self, space: str, ids: Sequence[str]) -> dict[str, Vector]:
-        return await self._connections.read(lambda db: self._vectors.fetch(db, number_of(db, space), ids))
+    async def vectors(
+        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
+    ) -> dict[str, Vector]:
+        def work(db: apsw.Connection, number: int, made: int) -> dict[str, Vector]:
+            return self._vectors.fetch(db, number, made, ids)
 
-    async def _read_vectors(self, space: str, work: Callable[[apsw.Connection, int, int], T], nothing: T) -> T:
+        return await self._read_vectors(space, work, {}, generation)
+
+    async def _read_vectors(
+        self,
+        space: str,
+        work: Callable[[apsw.Connection, int, int], T],
+        nothing: T,
+        generation: Generation | None = None,
+    ) -> T:
         """What `work` finds among the vectors of a space, given the numbers of the space and of the generation; where
         there are none, `nothing`.
         """
 
         def run(db: apsw.Connection) -> T:
-            number, generation = number_of(db, space), records.generation(db)
-            return nothing if generation is None or number == NOWHERE else work(db, number, generation[0])
+            number, made = number_of(db, space), searchable(db, generation)
+            return nothing if made is None or number == NOWHERE else work(db, number, made)
 
         return await self._connections.read(run)
 

@@ -196,7 +196,7 @@ class _Space:
         if view.seq >= seq:
             return view
         space, generation = self._key
-        newer: int = db.execute(Q["count_since"], (space, view.seq)).get
+        newer: int = db.execute(Q["count_since"], (space, view.seq, generation)).get
         if 4 * self._dimensions * (view.tail.count + newer) > limits.memory:
             return None
         removed = [row for (row,) in db.execute(Q["removed_since"], (space, view.seq))]
@@ -284,9 +284,10 @@ class _Snapshot:
         return matrix((blob for _, blob in found), self._dimensions)
 
     def changed_since(self, seq: int) -> Rows:
-        space, _ = self._key
-        found = (self._db.execute(Q[name], (space, seq)).fetchall() for name in ("written_since", "removed_since"))
-        return np.unique(np.array([row for part in found for (row,) in part], np.int64))
+        space, generation = self._key
+        written = self._db.execute(Q["written_since"], (space, seq, generation)).fetchall()
+        removed = self._db.execute(Q["removed_since"], (space, seq)).fetchall()
+        return np.unique(np.array([row for (row,) in (*written, *removed)], np.int64))
 
 
 @contextmanager

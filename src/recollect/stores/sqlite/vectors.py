@@ -59,7 +59,7 @@ def put(db: apsw.Connection, space: int, generation: int, seq: int, vectors: Seq
 
 
 def remove(db: apsw.Connection, space: int, seq: int, rows: Sequence[int]) -> None:
-    """Delete the vectors of these rows."""
+    """Delete the vectors of these rows, of every generation."""
     numbers = as_json(rows)
     db.execute(Q["delete_vectors"], (numbers,))
     db.execute(Q["log_removed"], (space, seq, numbers))
@@ -137,7 +137,7 @@ class VectorSearch:
         self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str], limit: int
     ) -> dict[str, list[Scored]]:
         """For each of these memories the others that are nearest to it, superseded and expired ones included."""
-        own = self.fetch(db, space, ids)
+        own = self.fetch(db, space, generation, ids)
         if not own:
             return {}
         vectors = np.stack(list(own.values()))
@@ -149,9 +149,9 @@ class VectorSearch:
         names = dict(db.execute(Q["ids_by_row"], (as_json(rows), space)))
         return {id: others(id, candidates, names, limit) for id, candidates in zip(own, found, strict=True)}
 
-    def fetch(self, db: apsw.Connection, space: int, ids: Sequence[str]) -> dict[str, Vector]:
+    def fetch(self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of these memories; those that have none are left out."""
-        found = db.execute(Q["vectors_by_id"], (as_json(ids), space))
+        found = db.execute(Q["vectors_by_id"], (as_json(ids), space, generation))
         return {id: np.frombuffer(blob, "<f4") for id, blob in found}
 
     def settle(self) -> None:

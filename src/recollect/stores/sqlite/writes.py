@@ -21,7 +21,7 @@ from recollect.stores.contents import (
     changed,
     changed_hash,
     check_changes,
-    check_dimensions,
+    check_is_current,
     check_succession,
     copy_refused,
     embedding_state,
@@ -29,6 +29,7 @@ from recollect.stores.contents import (
     fitting,
     joining,
     missing,
+    of_current_model,
     passage,
     places,
     position,
@@ -36,12 +37,12 @@ from recollect.stores.contents import (
     sift,
     superseding_refused,
     threads_of,
-    unknown_generation,
 )
 from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite import graph, records, vectors, words
+from recollect.stores.sqlite.generations import current_for, model_of
 from recollect.stores.sqlite.rows import Q, as_json, decode, encode, fetch, micros, row_numbers, tick
-from recollect.types import Memory, Record, Remembered
+from recollect.types import Generation, Memory, Record, Remembered
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 def add(db: apsw.Connection, space: Space, batch: Sequence[Record]) -> list[Remembered]:
     """Store what is new; what is not is answered with the memory that was there first, and joins it."""
     now = datetime.now(UTC)
+    batch = of_current_model(batch, model_of(db))
     new, answers = _sift(db, space.number, batch, now)
     stored = _insert(db, space, new) if new else {}
     graph.link_present(db, space.number, first_links(batch, answers))
@@ -89,6 +91,7 @@ def update(
     *,
     vector: Vector | None = None,
     now: datetime,
+    generation: Generation | None = None,
 ) -> Memory:
     """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
     goes: the vector, and the memory's own links to its nearest.
@@ -97,7 +100,8 @@ def update(
     old = fetch(db, space, [id]).get(id)
     if old is None:
         raise missing(id)
-    return _change(db, space, old, changes, vector, now)
+    fits = generation in (None, model_of(db))
+    return _change(db, space, old, changes, vector if fits else None, now)
 
 
 def _join(db: apsw.Connection, space: Space, copy: Memory, record: Record, now: datetime) -> Memory:
@@ -118,10 +122,10 @@ def _change(
             raise copy_refused(id, other)
     _replace(db, number, row, hash, old, new)
     seq = tick(db)
+    if passage(new) != passage(old):
+        vectors.remove(db, number, seq, [row])
     if vector is not None:
         _put_vectors(db, number, seq, [_vector_row(row, new, vector)])
-    elif passage(new) != passage(old):
-        vectors.remove(db, number, seq, [row])
     return new
 
 
@@ -141,8 +145,15 @@ def forget(db: apsw.Connection, space: Space, ids: Sequence[str]) -> int:
     return len(rows)
 
 
-def put_vectors(db: apsw.Connection, space: Space, embedded: Sequence[tuple[Memory, Vector]]) -> None:
+def put_vectors(
+    db: apsw.Connection,
+    space: Space,
+    embedded: Sequence[tuple[Memory, Vector]],
+    *,
+    generation: Generation | None = None,
+) -> None:
     """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
+    check_is_current(generation, model_of(db))
     stored = fetch(db, space, [memory.id for memory, _ in embedded])
     made = fitting(embedded, {id: passage(memory) for id, memory in stored.items()})
     rows = row_numbers(db, space.number, made)
@@ -217,12 +228,7 @@ def _put_tags(db: apsw.Connection, space: int, memories: Iterable[tuple[int, Mem
 def _put_vectors(db: apsw.Connection, space: int, seq: int, given: Sequence[vectors.VectorRow]) -> None:
     if not given:
         return
-    found = records.generation(db)
-    if found is None:
-        raise unknown_generation()
-    number, generation = found
-    check_dimensions((one.vector for one in given), generation)
-    vectors.put(db, space, number, seq, given)
+    vectors.put(db, space, current_for(db, [one.vector for one in given]), seq, given)
 
 
 def _vector_row(row: int, memory: Memory, vector: Vector) -> vectors.VectorRow:

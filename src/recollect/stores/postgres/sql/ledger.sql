@@ -183,7 +183,7 @@ ALTER TABLE {table} {triggers}
 
 -- name: vector_tables
 -- The tables of all generations.
-SELECT 'vectors_' || number FROM generations
+SELECT 'vectors_' || number FROM generations WHERE state <> 'gone'
 
 -- name: enter_all
 -- Everything there is, for an index to look at.

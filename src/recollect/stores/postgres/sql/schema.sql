@@ -1,4 +1,4 @@
--- The whole schema, version 2, in the schema that comes first in the search path.
+-- The whole schema, version 3, in the schema that comes first in the search path.
 -- Every key, unique index and join starts with the space, so that the tables can be distributed by it.
 -- Names and ids sort by their code points (collation "C"), as they do in Python and in SQLite.
 
@@ -15,14 +15,16 @@ CREATE TABLE spaces (
     scored_after text                          -- up to which id that came, if it was cut off
 );
 
--- Which model made the vectors, and how they are stored. The vectors of generation n are in the table `vectors_n`,
--- which begins with the generation: see vectors.sql.
+-- Which models made the vectors, and how they are stored. The vectors of generation n are in the table `vectors_n`,
+-- which begins with the generation: see generations.sql. One generation answers; a next one is filled while it does, and
+-- an old one is kept for some time in case it is wanted back. One whose vectors were dropped is `gone`.
 CREATE TABLE generations (
     number     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     model      text NOT NULL,
     dimensions integer NOT NULL,
     storage    text NOT NULL CHECK (storage IN ('vector', 'halfvec')),
-    UNIQUE (model, dimensions)
+    state      text NOT NULL DEFAULT 'current' CHECK (state IN ('current', 'next', 'old', 'gone')),
+    since      timestamptz DEFAULT now()      -- when it came to this state
 );
 
 CREATE SEQUENCE row_numbers AS bigint;

@@ -1,29 +1,6 @@
 -- Vectors, one table and one index for each generation. {table} and {index} are their names, {storage} is the type of
 -- the vectors there, {where} and {rows} are a filter's.
 
--- name: generation
--- The model that made this store's vectors.
-SELECT number, model, dimensions, storage FROM generations ORDER BY number DESC LIMIT 1
-
--- name: lock_generations
--- Of two processes that name the first model at once, the second sees what the first has named.
-SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' generation', 0))
-
--- name: add_generation
--- The first model decides.
-INSERT INTO generations (model, dimensions, storage) VALUES (%(model)s, %(dimensions)s, %(storage)s) RETURNING number
-
--- name: create_table
--- The vectors of a generation, each within its row: comparing many of them is twice as slow where they lie apart.
-CREATE TABLE {table} (
-    space  integer NOT NULL,
-    row    bigint NOT NULL,
-    vector {storage}({dimensions}) NOT NULL,
-    PRIMARY KEY (space, row),
-    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
-);
-ALTER TABLE {table} ALTER COLUMN vector SET STORAGE PLAIN
-
 -- name: delete_vectors
 -- Vectors of these rows.
 DELETE FROM {table} WHERE space = %(space)s AND row = ANY(%(rows)s)
@@ -174,18 +151,3 @@ USING hnsw (vector {storage}_cosine_ops) WITH (m = 16, ef_construction = 64)
 -- What Postgres should know about the tables after a large load. Not about the vectors: that takes long, and no plan
 -- asks for it.
 ANALYZE memories, tags, words, edges, {table} (space, row)
-
--- name: watch_vectors
--- The triggers of a generation's vectors.
-CREATE TRIGGER note_embedded AFTER INSERT ON {table} REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION note_vectors();
-CREATE TRIGGER note_unembedded AFTER DELETE ON {table} REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION note_vectors()
-
--- name: rest
--- No index is to be told.
-ALTER TABLE {table} DISABLE TRIGGER note_embedded, DISABLE TRIGGER note_unembedded
-
--- name: is_fed
--- Whether any index is told of changes.
-SELECT FROM indexes LIMIT 1

@@ -220,14 +220,6 @@ UPDATE memories SET used = used + 1, last_used_at = max(coalesce(last_used_at, ?
 WHERE space = +?1 AND id = ?2
 RETURNING 1
 
--- name: generation
--- The model that made this store's vectors.
-SELECT number, model, dimensions FROM generations ORDER BY number DESC LIMIT 1
-
--- name: add_generation
--- The first model decides.
-INSERT INTO generations (model, dimensions) VALUES (?1, ?2)
-
 -- name: counts
 -- How many memories a space has, how many are superseded or wait for a vector, and how many links there are.
 SELECT count(*), count(superseded_by), count(*) FILTER (WHERE embedding = 'pending'),

@@ -1,4 +1,4 @@
--- The whole schema of a store file, version 3. Times are whole microseconds since 1970, UTC.
+-- The whole schema of a store file, version 4. Times are whole microseconds since 1970, UTC.
 -- Every key, unique index and join starts with the space.
 
 -- Facts about the file itself: which extra text indexes it carries, and how far they are.
@@ -24,11 +24,14 @@ CREATE TABLE spaces (
     scored_after TEXT                         -- up to which id that came, if it was cut off
 ) STRICT;
 
--- Which model made the vectors.
+-- Which models made the vectors. One generation answers; a next one is filled while it does, and an old one is kept for
+-- some time in case it is wanted back. One whose vectors were dropped stays as `gone`, for its number must not come back.
 CREATE TABLE generations (
     number     INTEGER PRIMARY KEY,
     model      TEXT NOT NULL,
     dimensions INTEGER NOT NULL,
+    state      TEXT NOT NULL DEFAULT 'current' CHECK (state IN ('current', 'next', 'old', 'gone')),
+    since      INTEGER,                       -- when it came to this state
     UNIQUE (model, dimensions)
 ) STRICT;
 
@@ -89,17 +92,19 @@ CREATE TABLE tags (
 ) STRICT, WITHOUT ROWID;
 
 -- float32, little endian, length 1. `seq` is the clock of the transaction that wrote it, `digest` that of the title and
--- the text: the vectors with the lowest digests are the sample that scores are measured against.
+-- the text: the vectors with the lowest digests are the sample that scores are measured against. The key is the row, with
+-- the generation less one above its lowest 40 bits, so that a memory can have a vector of each.
 CREATE TABLE vectors (
-    row        INTEGER PRIMARY KEY,
+    key        INTEGER PRIMARY KEY,
     space      INTEGER NOT NULL,
     generation INTEGER NOT NULL REFERENCES generations (number),
     seq        INTEGER NOT NULL,
     vector     BLOB NOT NULL,
-    digest     BLOB NOT NULL DEFAULT x''
+    digest     BLOB NOT NULL DEFAULT x'',
+    row        INTEGER GENERATED ALWAYS AS (key & 1099511627775) VIRTUAL
 ) STRICT;
 
-CREATE INDEX vectors_by_seq ON vectors (space, seq);
+CREATE INDEX vectors_by_seq ON vectors (space, generation, seq);
 -- Of one digest in sixteen: in a large space the lowest are among them, and a small one is read as a whole.
 CREATE INDEX vectors_by_digest ON vectors (space, generation, digest) WHERE digest < x'10';
 

@@ -2,11 +2,14 @@
 
 -- name: put_vector
 -- Store one vector; a row's earlier one is replaced.
-INSERT OR REPLACE INTO vectors (row, space, generation, seq, vector, digest) VALUES (?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO vectors (key, space, generation, seq, vector, digest)
+VALUES ((?3 - 1) << 40 | ?1, ?2, ?3, ?4, ?5, ?6)
 
 -- name: delete_vectors
--- Delete the vectors of these rows.
-DELETE FROM vectors WHERE row IN (SELECT value FROM json_each(?))
+-- Delete the vectors of these rows, of every generation.
+DELETE FROM vectors WHERE key IN (
+    SELECT (g.number - 1) << 40 | value FROM json_each(?) CROSS JOIN generations AS g WHERE g.state <> 'gone'
+)
 
 -- name: log_removed
 -- Tell the caches that these rows have no vector any more.
@@ -17,8 +20,8 @@ INSERT OR REPLACE INTO removed_vectors (space, seq, row) SELECT ?, ?, value FROM
 SELECT seq FROM clock
 
 -- name: count_since
--- How many vectors of a space were written after a transaction.
-SELECT count(*) FROM vectors WHERE space = ? AND seq > ?
+-- How many vectors of a space and generation were written after a transaction.
+SELECT count(*) FROM vectors WHERE space = ? AND seq > ? AND generation = ?
 
 -- name: vectors_since
 -- The vectors of a space and generation that were written after a transaction.
@@ -29,11 +32,11 @@ SELECT row, vector FROM vectors WHERE space = ? AND seq > ? AND generation = ?
 SELECT row FROM removed_vectors WHERE space = ? AND seq > ?
 
 -- name: vectors_by_id
--- The vectors of some memories of a space.
+-- The vectors that some memories of a space have of a generation.
 SELECT m.id, v.vector
-FROM json_each(?) AS wanted
-CROSS JOIN memories AS m ON m.space = ? AND m.id = wanted.value
-CROSS JOIN vectors AS v ON v.row = m.row
+FROM json_each(?1) AS wanted
+CROSS JOIN memories AS m ON m.space = ?2 AND m.id = wanted.value
+CROSS JOIN vectors AS v ON v.key = (?3 - 1) << 40 | m.row
 
 -- name: ids_by_row
 -- The ids of some rows of a space.
@@ -46,8 +49,8 @@ SELECT row FROM vectors WHERE space = ? AND generation = ?
 -- name: vectors_by_row
 -- The vectors of some rows of a space and generation that were written up to a transaction, by row.
 SELECT row, vector FROM vectors
-WHERE row IN (SELECT value FROM json_each(?)) AND space = ? AND generation = ? AND seq <= ?
-ORDER BY row
+WHERE key IN (SELECT (?3 - 1) << 40 | value FROM json_each(?1)) AND space = +?2 AND seq <= ?4
+ORDER BY key
 
 -- name: space_size
 -- How many memories a space holds.
@@ -75,9 +78,9 @@ SELECT EXISTS (
 
 -- name: scan
 -- The vectors of a space and generation whose memories pass a filter.
-SELECT v.row, v.vector FROM vectors AS v JOIN memories AS m ON m.row = v.row
+SELECT v.row, v.vector FROM vectors AS v JOIN memories AS m ON m.row = v.key & 1099511627775
 WHERE v.space = ? AND v.generation = ? AND {where}
 
 -- name: written_since
--- Rows of a space whose vector was written after a transaction.
-SELECT row FROM vectors WHERE space = ? AND seq > ?
+-- Rows of a space whose vector of a generation was written after a transaction.
+SELECT row FROM vectors WHERE space = ? AND seq > ? AND generation = ?
