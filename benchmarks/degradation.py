@@ -116,7 +116,7 @@ async def measure_engines(tiers: Trouble, size: int, questions: int) -> list[Fro
 class NoCounter(HitCounter):
     """Counts nothing."""
 
-    def count(self, space: str, recipe: Recipe, recall: Recall) -> None:
+    def count(self, space: str, recipe: Recipe, outcome: Recall | RecallFailed) -> None:
         """Nothing is counted."""
 
 
@@ -214,12 +214,12 @@ async def measure_writes(stores: Sequence[Settings], size: int, rounds: int) -> 
 async def measure_recalls(settings: Settings, rounds: int) -> Rates:
     """One store, asked with and without the accounting in turns; each of them as long as counts are put off."""
     async with AsyncRecollect(settings=settings) as recollect:
-        asking = recollect._engine.asking
-        counters = [NoCounter(recollect._store), asking.hits]
+        recaller = recollect._engine.recaller
+        counters = [NoCounter(recollect._store), recaller.hits]
         rates: dict[HitCounter, list[float]] = {counter: [] for counter in counters}
         for turn in range(rounds):
-            for asking.hits in counters[:: (-1) ** turn]:
-                rates[asking.hits].append(await rate(asker(recollect), FLUSH_SECONDS, asking.hits.flush))
+            for recaller.hits in counters[:: (-1) ** turn]:
+                rates[recaller.hits].append(await rate(asker(recollect), FLUSH_SECONDS, recaller.hits.flush))
         return Rates("recalls, accounting", *(rates[counter] for counter in counters))
 
 

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
@@ -43,8 +44,8 @@ from rich.table import Table
 from recollect import RECIPES, AsyncRecollect, AsyncSpace, Filter
 from recollect.embedders import make_embedder
 from recollect.embedders.disk import DiskCachedEmbedder
-from recollect.engine.lanes import LegSearch
 from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS, Manifest
+from recollect.legs import LegSearch
 from recollect.legs.graph import GraphLeg
 from recollect.legs.keyword import KeywordLeg
 from recollect.legs.question import Question as Asked
@@ -139,11 +140,8 @@ async def time_by_hand(path: Path, questions: Sequence[Question]) -> Spread:
     times = []
     store = SqliteStore(path)
     await store.open()
-    legs: dict[str, LegSearch] = {
-        "vector": VectorLeg(store, store),
-        "keyword": KeywordLeg(store),
-        "graph": GraphLeg(store, store, no_edges),
-    }
+    bare = SimpleNamespace(vectors=store, words=store, links=store, rows=store, edges=no_edges)
+    legs: dict[str, LegSearch] = {"vector": VectorLeg(bare), "keyword": KeywordLeg(bare), "graph": GraphLeg(bare)}
     try:
         for one in questions:
             started = perf_counter()

@@ -16,10 +16,10 @@ from recollect.backups import Backup
 from recollect.calls.gate import Gates, gated
 from recollect.embedders import configured
 from recollect.engine import copying
-from recollect.engine.asking import RecallListener
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, answering, examine
 from recollect.engine.engine import Engine
+from recollect.engine.recall import RecallListener
 from recollect.engine.replies import Replies
 from recollect.engine.tokens import AsyncTokens
 from recollect.errors import ConfigError, SchemaOutdated
@@ -202,7 +202,7 @@ class AsyncRecollect:
         """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.
         It is called on the event loop before the answer goes out, so it must be quick, and must not raise.
         """
-        self._engine.asking.listeners.append(listener)
+        self._engine.recaller.listeners.append(listener)
 
 
 def _check(given: object, what: str, needed: Sequence[str]) -> None:

@@ -81,7 +81,7 @@ class AsyncNamespace:
         """The memories that answer a question, best first, each with its reasons."""
         asked = parse_query(query, self._reach.recalling(options))
         self._engine.first_use(self._reach.caller)
-        return await self._engine.asking.ask(self._reach.caller, asked, options.get("vector"))
+        return await self._engine.recaller.recall(self._reach.caller, asked, options.get("vector"))
 
     async def get(self, id: str) -> Memory:
         """One memory. Raises NotFound."""

@@ -14,10 +14,10 @@ from typing import Any, Unpack
 
 from recollect.backups import Backup
 from recollect.client import AsyncRecollect
-from recollect.engine.asking import RecallListener
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis
 from recollect.engine.quality import Rated
+from recollect.engine.recall import RecallListener
 from recollect.engine.remember import Ingested
 from recollect.engine.tokens import AsyncTokens
 from recollect.engine.transfer import Imported

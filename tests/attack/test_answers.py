@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, InvalidRequest, Recollect
-from recollect.engine import recall, sizes
+from recollect.engine import finding, sizes
 from recollect.limits import ANSWER_BYTES, TEXT_BYTES
 from recollect.ranking import diversity
 from tests.servers.cli_runner import Cli
@@ -29,7 +29,7 @@ MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 @pytest.fixture(autouse=True)
 def _small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sizes, recall):
+    for module in (sizes, finding):
         monkeypatch.setattr(module, "ANSWER_BYTES", ROOM)
 
 
@@ -156,7 +156,7 @@ async def test_the_command_line_says_so(talk: AsyncSpace, tmp_path: Path) -> Non
 
 def test_an_answer_as_it_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten of the longest texts there may be do not come in one answer."""
-    for module in (sizes, recall):
+    for module in (sizes, finding):
         monkeypatch.setattr(module, "ANSWER_BYTES", ANSWER_BYTES)
     with Recollect(f"sqlite:///{tmp_path / 'memory.db'}", embedder="hashing") as r:
         work = r.space("work")
@@ -181,7 +181,7 @@ async def test_candidates_are_read_some_at_a_time(
     talk: AsyncSpace, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     """However many a question has by its fanout, and whatever is asked of them before the answer is chosen."""
-    for module in (sizes, recall):
+    for module in (sizes, finding):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 8)
     store = talk._engine.store
     get = type(store).get

@@ -16,7 +16,7 @@ from recollect.embedders.hashing import HashingEmbedder
 from recollect.engine.engine import Engine
 from recollect.engine.engines import Engines
 from recollect.engine.query import parse_query
-from recollect.engine.recall import Recaller
+from recollect.engine.recall import answer
 from recollect.errors import BackendUnavailable
 from recollect.legs.question import Question
 from recollect.options import RecallOptions
@@ -139,7 +139,6 @@ class Arrangement:
         gate = self.gates.of("embedder", self.embedder)
         self.cache = QueryCache(gated(self.embedder, gate))
         self.engines = Engines(self.gates, self.embedder, self.store, self.store, self.store)
-        self.recaller = Recaller(self.engines)
 
     async def recall(self, text: str, **options: Unpack[RecallOptions]) -> Recall:
         """As a client would. Lanes have all the time that they need, unless the test says otherwise."""
@@ -159,7 +158,12 @@ class Arrangement:
             self.engines.words,
             together=SharedWork(self.engines.outside),
         )
-        return await self.recaller.recall(query, question)
+        outcome = await answer(self.engines, query, question)
+        if isinstance(outcome, Recall):
+            return outcome
+        if query.recipe.all_failed == "raise":
+            raise outcome
+        return Recall((), True, outcome.lanes, 0.0, text, query.recipe.name)
 
     async def remember(self, *texts: str) -> None:
         engine = Engine(self.store, self.embedder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +12,7 @@ from recollect.calls.gate import Gate, Skipped
 from recollect.calls.shared import SharedWork
 from recollect.engine.lanes import run_lanes
 from recollect.errors import BackendTimeout, BackendUnavailable
+from recollect.legs import LegSearch
 from recollect.legs.question import Question
 from recollect.recipes import Lane, Recipe
 from recollect.types import Filter, Ranking, Scored
@@ -55,6 +57,10 @@ class FakeLeg:
         raise RuntimeError("nobody cares")
 
 
+def of(leg: FakeLeg) -> Callable[[str], LegSearch]:
+    return lambda _: leg
+
+
 def question() -> Question:
     async def embed() -> None:
         raise AssertionError("no lane here asks for a vector")
@@ -65,7 +71,7 @@ def question() -> Question:
 
 async def run(*names: str, weight: float = 1.0) -> dict[str, tuple[str, str, int]]:
     lanes = tuple(Lane(name, "vector", weight=weight, deadline=0.2) for name in names)
-    answered = await run_lanes(Recipe("test", lanes), question(), {"vector": FakeLeg()})
+    answered = await run_lanes(Recipe("test", lanes), question(), of(FakeLeg()))
     return {report.lane: (report.status, report.reason, report.candidates) for report, _ in answered}
 
 
@@ -91,7 +97,7 @@ async def test_lanes_run_at_the_same_time() -> None:
     """Three lanes are all under way before the first one answers."""
     leg = FakeLeg()
     lanes = tuple(Lane(str(n), "vector") for n in range(3))
-    await run_lanes(Recipe("test", lanes), question(), {"vector": leg})
+    await run_lanes(Recipe("test", lanes), question(), of(leg))
     assert leg.most == 3
 
 
@@ -122,7 +128,7 @@ async def test_a_lane_that_cannot_be_stopped_does_not_hold_up_the_answer() -> No
     """It is late like another, and ends on its own."""
     leg = FakeLeg()
     lanes = (Lane("stubborn", "vector", deadline=0.05), Lane("good", "vector"))
-    answered = await run_lanes(Recipe("test", lanes), question(), {"vector": leg})
+    answered = await run_lanes(Recipe("test", lanes), question(), of(leg))
     assert [report.status for report, _ in answered] == ["late", "ok"]
     assert leg.stopped == 0
     leg.released.set()
@@ -144,7 +150,7 @@ async def test_a_caller_who_leaves_stops_the_lanes() -> None:
     """Cancelling a recall is not held up by a lane that will not stop."""
     leg = FakeLeg()
     lanes = (Lane("stubborn", "vector", deadline=30), Lane("slow", "vector", deadline=30))
-    asked = asyncio.create_task(run_lanes(Recipe("test", lanes), question(), {"vector": leg}))
+    asked = asyncio.create_task(run_lanes(Recipe("test", lanes), question(), of(leg)))
     await until(lambda: leg.most == 2 and not leg.running)
     asked.cancel()
     async with asyncio.timeout(10):
@@ -172,7 +178,7 @@ async def test_what_has_ended_is_told_from_half_of_the_deadline_on() -> None:
     """At that time, and whenever another lane ends while there are more; nothing is told while lanes are quick."""
     told: list[list[str]] = []
     lanes = (Lane("good", "vector", deadline=1), Lane("slow", "vector", deadline=1))
-    legs = {"vector": FakeLeg()}
+    legs = of(FakeLeg())
     await run_lanes(
         Recipe("quick", (Lane("good", "vector", deadline=30),)), question(), legs, lambda _: told.append([])
     )

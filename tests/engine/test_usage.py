@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -25,7 +25,6 @@ from recollect.types import (
     LaneReport,
     LegUsage,
     Memory,
-    PartKind,
     Recall,
     Snippet,
     Usage,
@@ -34,11 +33,10 @@ from recollect.types import (
 from tests.conftest import FlakyEmbedder
 
 BALANCED = RECIPES["balanced"]
-KINDS: dict[str, PartKind] = {kind: kind for kind in get_args(PartKind)}
 
 
 def hit(*lanes: str) -> Hit:
-    why = Why(Contribution(lane, 1, 1.0, 1.0, 1.0, KINDS[lane.split("-")[-1]]) for lane in lanes)
+    why = Why(Contribution(lane, 1, 1.0, 1.0, 1.0, lane.split("-")[-1]) for lane in lanes)
     return Hit(Memory("-".join(lanes), "work", "text"), 1.0, why, lambda: Snippet(""))
 
 

@@ -97,4 +97,4 @@ def week() -> Iterator[Bucket]:
             keyword = LegUsage(recalls * 5, recalls, recalls * (2.2 + start.day % 3))
             graph = LegUsage((recalls - lost) * 2, recalls, recalls * (1.1 if not lost else 9.0), failed=lost)
             legs = {"vector": vector, "keyword": keyword, "graph": graph}
-            yield Bucket(start, Usage(recalls, lost - failed, failed, legs))  # type: ignore[arg-type]
+            yield Bucket(start, Usage(recalls, lost - failed, failed, legs))

@@ -18,7 +18,7 @@ WEEK_AGO = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 def hour(ago: int, recalls: int, vector: int, keyword: int = 0) -> Bucket:
     legs = {"vector": LegUsage(vector, recalls, 2.0 * recalls), "keyword": LegUsage(keyword, recalls, ms=recalls)}
-    return Bucket(NOW.replace(minute=0) - timedelta(hours=ago), Usage(recalls, legs=legs))  # type: ignore[arg-type]
+    return Bucket(NOW.replace(minute=0) - timedelta(hours=ago), Usage(recalls, legs=legs))
 
 
 def used(*buckets: Bucket) -> SpaceUsage:
@@ -124,7 +124,7 @@ def test_what_did_not_answer_is_said() -> None:
     """How many recalls were not whole, and which leg was the cause."""
     legs = {"vector": LegUsage(hits=0, searches=6, ms=9.0, late=1, failed=2, skipped=4)}
     start = NOW.replace(minute=0)
-    shown = drawn(used(Bucket(start, Usage(recalls=10, degraded=7, failed=1, legs=legs))))  # type: ignore[arg-type]
+    shown = drawn(used(Bucket(start, Usage(recalls=10, degraded=7, failed=1, legs=legs))))
     assert "10 recalls since 2026-05-01 12:00:00 UTC, 7 degraded (70.0%), 1 failed (10.0%)" in shown
     assert "1 late, 2 failed, 4 skipped of 10" in shown
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -14,13 +14,13 @@ from recollect import Recall, Recollect, Space
 from recollect.embedders import local
 from recollect.servers import dashboard
 from recollect.servers.why import label, look, phrase
-from recollect.types import Contribution, Draft, PartKind, Why
+from recollect.types import ADJUSTMENTS, LEGS, Contribution, Draft, PartKind, Why
 from tests.servers import doors
 from tests.servers.cli_runner import Cli
 from tests.servers.doors import Page
 
 Opening: TypeAlias = Callable[..., AbstractAsyncContextManager[list[Page]]]
-KINDS: tuple[PartKind, ...] = get_args(PartKind)
+KINDS: tuple[PartKind, ...] = (*LEGS, *sorted(ADJUSTMENTS))
 INVOICES = (
     "The bakery settled 12345 on 3 May",
     "When was invoice 12346 paid? On 9 May",

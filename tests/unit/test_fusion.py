@@ -203,8 +203,8 @@ def test_fuse_does_what_the_recipe_says() -> None:
     assert scores(fuse(Fusion("min_max"), lanes)) == {"x": 0.3, "y": 0.6}
     assert scores(fuse(Fusion("raw"), plain[1:])) == {"y": 0.9}
     known = [
-        (plain[0][0], replace(words, background=Background(0.0, 2.0, 1000))),
-        (plain[1][0], replace(meaning, background=Background(0.5, 0.1, 1000))),
+        (plain[0][0], replace(words, background=Background(0.0, 2.0, 1000), tail="exponential")),
+        (plain[1][0], replace(meaning, background=Background(0.5, 0.1, 1000), tail="normal")),
     ]
     assert scores(fuse(Fusion("calibrated"), known)) == {
         "y": pytest.approx((1 + 8) / log(1000)),

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from recollect.calls.gate import Gates, gated
 from recollect.embedders.cache import QueryCache
-from recollect.engine.asking import Asking
 from recollect.engine.embedding import Embedding
 from recollect.engine.engines import Engines
 from recollect.engine.feeding import Feeder
+from recollect.engine.recall import Recaller
 from recollect.engine.remember import Rememberer
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Sharing
@@ -51,7 +51,7 @@ class Engine:
         rows = self.gates.of_rows(store)
         self.sharing = Sharing(store.ledger, rows)
         engines = Engines(self.gates, embedder, store, vectors or store, links or store)
-        self.asking = Asking(engines, self.embedding, self._questions, self.sharing, rows, self.hits)
+        self.recaller = Recaller(engines, self.embedding, self._questions, self.sharing, rows, self.hits)
 
     async def open(self) -> None:
         await self.store.open()

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from recollect.calls.gate import Gates, gated
 from recollect.calls.shared import Asked
-from recollect.engine.lanes import LegSearch
-from recollect.legs.graph import GraphLeg, Links
-from recollect.legs.keyword import KeywordLeg
-from recollect.legs.vector import Threads, VectorLeg
+from recollect.errors import InvalidRequest
+from recollect.legs import LEGS, LegSearch
+from recollect.legs.graph import Links
+from recollect.legs.vector import Threads
 from recollect.ports import Engine, Store, VectorIndex
 from recollect.types import Edge, Memory
 
@@ -50,10 +50,13 @@ class Engines:
             return await rows.call(lambda: listed(store.edges(space, ids)), space)
 
         self.edges = edges
+        self._legs: dict[str, LegSearch] = {}
 
-    def legs(self) -> dict[str, LegSearch]:
-        return {
-            "vector": VectorLeg(self.vectors, self.rows),
-            "keyword": KeywordLeg(self.words),
-            "graph": GraphLeg(self.links, self.rows, self.edges),
-        }
+    def leg(self, name: str) -> LegSearch:
+        """A leg over these engines, made when it is first asked for."""
+        if name not in self._legs:
+            factory = LEGS.load(name)
+            if factory is None:
+                raise InvalidRequest(f"there is no leg {name!r}; there are: {', '.join(LEGS.names())}")
+            self._legs[name] = factory(self)
+        return self._legs[name]

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from recollect.calls.deadline import Deadline, let_go, start
 from recollect.calls.gate import Skipped, in_words
+from recollect.engine.visibility import search
 from recollect.errors import BackendTimeout
+from recollect.legs import LegSearch
 from recollect.legs.question import Question
 from recollect.recipes import DEADLINE, Lane, Recipe
 from recollect.types import LaneReport, LaneStatus, Ranking
 
-
-class LegSearch(Protocol):
-    """A leg: it answers a question for one lane."""
-
-    async def search(self, question: Question, lane: Lane) -> Ranking: ...
-
-
 Answered = tuple[LaneReport, Ranking | None]
+
+
+def rankings_of(answered: Sequence[Answered]) -> dict[str, Ranking]:
+    """What the lanes found that answered, by lane."""
+    return {report.lane: ranking for report, ranking in answered if ranking is not None}
 
 
 async def run_lanes(
     recipe: Recipe,
     question: Question,
-    legs: Mapping[str, LegSearch],
+    leg: Callable[[str], LegSearch],
     so_far: Callable[[Sequence[Answered]], None] | None = None,
 ) -> list[Answered]:
     """Every lane's report, and its ranking if it answered, in the recipe's order.
@@ -37,7 +36,7 @@ async def run_lanes(
     """
     question.deadlines = [deadline_of(lane, question) for lane in recipe.lanes]
     tasks = [
-        start(deadline, _run(lane, question, legs[lane.leg]))
+        start(deadline, _run(lane, question, leg))
         for deadline, lane in zip(question.deadlines, recipe.lanes, strict=True)
     ]
     try:
@@ -65,7 +64,7 @@ def longest_deadline(recipe: Recipe) -> float:
     )
 
 
-async def _run(lane: Lane, question: Question, leg: LegSearch) -> Answered:
+async def _run(lane: Lane, question: Question, leg: Callable[[str], LegSearch]) -> Answered:
     def report(status: LaneStatus, reason: str = "", candidates: int = 0) -> LaneReport:
         ms = (time.monotonic() - question.started) * 1000
         return LaneReport(lane.name, lane.leg, status, reason, ms, candidates)
@@ -73,7 +72,7 @@ async def _run(lane: Lane, question: Question, leg: LegSearch) -> Answered:
     if lane.weight == 0:
         return LaneReport(lane.name, lane.leg, "skipped", "its weight is 0", wanted=False), None
     try:
-        ranking = await leg.search(question, lane)
+        ranking = await search(leg(lane.leg), question, lane)
     except Skipped as error:
         return report("skipped", in_words(error)), None
     except BackendTimeout as error:

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, get_args
 
 from recollect.errors import InvalidRequest
+from recollect.legs import LEGS
 from recollect.limits import (
     NAMESPACES,
     QUERY_BYTES,
@@ -27,7 +28,7 @@ from recollect.limits import (
 from recollect.options import FilterOptions, RecallOptions, declared
 from recollect.ports import KeywordScore, Match
 from recollect.recipes import RECIPES, DiversityMethod, Fanout, FusionMethod, Lane, Recipe, Relevance, recipe
-from recollect.types import Filter, Leg
+from recollect.types import Filter
 
 RECALL = declared(RecallOptions)
 EF_SEARCH = RECALL["ef_search"]
@@ -174,7 +175,8 @@ def _check_recipe(how: Recipe) -> Recipe:
     RECALL["fanout"].number(how.fanout.apply(how.limit.default))
     for lane in how.lanes:
         check_name("the name of a lane", lane.name)
-        check_choice(f"leg of lane {lane.name!r}", lane.leg, get_args(Leg))
+        if lane.leg not in LEGS.ours:
+            check_choice(f"leg of lane {lane.name!r}", lane.leg, LEGS.names())
         check_weight(lane.name, lane.weight)
         check_names(f"kind of lane {lane.name!r}", lane.kinds, most=TAGS)
         check_flag(f"every_namespace of lane {lane.name!r}", lane.every_namespace)

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import add
 from typing import Final
 
-from recollect.errors import RecollectError
+from recollect.errors import RecallFailed, RecollectError
 from recollect.ports import Store
 from recollect.recipes import Recipe
 from recollect.types import Bucket, Hit, LaneReport, Leg, LegUsage, Recall, SpaceUsage, Usage
@@ -32,18 +32,16 @@ class HitCounter:
         self._flusher: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
 
-    def count(self, space: str, recipe: Recipe, recall: Recall) -> None:
-        """An answer: its memories, and what each leg had to do with them. Who only reads what another space shares
-        changes nothing there: that space counts what it recalls itself.
+    def count(self, space: str, recipe: Recipe, outcome: Recall | RecallFailed) -> None:
+        """A recall: the memories of its answer, and what each leg had to do with them. Who only reads what another
+        space shares changes nothing there: that space counts what it recalls itself.
         """
-        self._hits[space].update(hit.memory.id for hit in recall.hits if hit.memory.space == space)
-        self._add(space, Usage(1, degraded=int(recall.degraded), legs=leg_usage(recipe, recall.lanes, recall.hits)))
-
-    def count_failed(self, space: str, recipe: Recipe, lanes: Sequence[LaneReport]) -> None:
-        """A recall that had no answer."""
-        self._add(space, Usage(1, failed=1, legs=leg_usage(recipe, lanes, ())))
-
-    def _add(self, space: str, usage: Usage) -> None:
+        if isinstance(outcome, RecallFailed):
+            usage = Usage(1, failed=1, legs=leg_usage(recipe, outcome.lanes, ()))
+        else:
+            self._hits[space].update([hit.memory.id for hit in outcome.hits if hit.memory.space == space])
+            legs = leg_usage(recipe, outcome.lanes, outcome.hits)
+            usage = Usage(1, degraded=int(outcome.degraded), legs=legs)
         hours, hour = self._usage[space], hour_of(datetime.now(UTC))
         hours[hour] = hours.get(hour, NOTHING) + usage
         if self._flusher is None or self._flusher.done():

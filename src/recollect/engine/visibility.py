@@ -14,7 +14,7 @@ from math import fsum, sqrt
 from typing import TypeVar
 
 from recollect.calls.deadline import let_go
-from recollect.engine.lanes import LegSearch
+from recollect.legs import LegSearch
 from recollect.legs.question import Question
 from recollect.recipes import Lane
 from recollect.types import Background, Ranking, Scored
@@ -29,28 +29,24 @@ second might go through what may not.
 """
 
 
-class EverySpace:
-    """A leg over all spaces that a question is for."""
+async def search(leg: LegSearch, question: Question, lane: Lane) -> Ranking:
+    """What a leg finds in all spaces that a question is for."""
+    if question.shared is None:
+        return await leg.search(question, lane)
+    abroad = asyncio.create_task(_abroad(leg, question, lane))
+    try:
+        at_home = question.at_home or lane.every_namespace
+        own = await leg.search(question, lane) if at_home else Ranking(lane.name, lane.leg)
+        return merged(own, await abroad, question.fanout)
+    finally:
+        let_go(abroad)
 
-    def __init__(self, leg: LegSearch) -> None:
-        self._leg = leg
 
-    async def search(self, question: Question, lane: Lane) -> Ranking:
-        if question.shared is None:
-            return await self._leg.search(question, lane)
-        abroad = asyncio.create_task(self._abroad(question, lane))
-        try:
-            at_home = question.at_home or lane.every_namespace
-            own = await self._leg.search(question, lane) if at_home else Ranking(lane.name, lane.leg)
-            return merged(own, await abroad, question.fanout)
-        finally:
-            let_go(abroad)
-
-    async def _abroad(self, question: Question, lane: Lane) -> list[Ranking]:
-        others = await question.abroad()
-        near = replace(lane, depth=STEPS_ABROAD)
-        found = await asyncio.gather(*(self._leg.search(other, near) for other in others))
-        return [qualified(ranking, other.space) for ranking, other in zip(found, others, strict=True)]
+async def _abroad(leg: LegSearch, question: Question, lane: Lane) -> list[Ranking]:
+    others = await question.abroad()
+    near = replace(lane, depth=STEPS_ABROAD)
+    found = await asyncio.gather(*(leg.search(other, near) for other in others))
+    return [qualified(ranking, other.space) for ranking, other in zip(found, others, strict=True)]
 
 
 def qualified(ranking: Ranking, space: str) -> Ranking:
@@ -74,6 +70,7 @@ def merged(own: Ranking, others: Sequence[Ranking], fanout: int) -> Ranking:
         tuple(hits[:fanout]),
         pooled([ranking.background for ranking in rankings if ranking.background is not None]),
         frozenset().union(*(ranking.exact for ranking in rankings)),
+        next((ranking.tail for ranking in rankings if ranking.tail), None),
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from recollect.legs.question import Question
 from recollect.ports import Reached
 from recollect.recipes import Lane
 from recollect.types import SIMILAR, Edge, Filter, Ranking, Scored
+
+if TYPE_CHECKING:
+    from recollect.legs import LegEngines
 
 MEANING_SHARE = 0.5
 """How much of its patience the lane waits for the nearest by meaning. The rest is enough to start from words instead
@@ -39,10 +42,10 @@ class GraphLeg:
     guest it follows the links of the store itself.
     """
 
-    def __init__(self, index: Links, store: Visible, edges: Edges) -> None:
-        self._index = index
-        self._store = store
-        self._edges = edges
+    def __init__(self, engines: LegEngines) -> None:
+        self._index = engines.links
+        self._store = engines.rows
+        self._edges = engines.edges
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         seeds = await self._seeds(question, lane)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from recollect.legs.question import Question
-from recollect.ports import WordHits, WordIndex, WordSearch
+from recollect.ports import WordHits, WordSearch
 from recollect.recipes import Lane
 from recollect.types import Ranking
+
+if TYPE_CHECKING:
+    from recollect.legs import LegEngines
 
 SINGLED_OUT = 3
 """An identifier that more memories hold does not name one of them: it is a topic."""
 
 
 class KeywordLeg:
-    def __init__(self, index: WordIndex) -> None:
-        self._index = index
+    def __init__(self, engines: LegEngines) -> None:
+        self._index = engines.words
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         analyzed = lane.match == "any"
@@ -32,7 +36,7 @@ class KeywordLeg:
         )
         found = await self._index.search_words(question.space, search, question.filter_of(lane), limit=question.fanout)
         exact = exact_hits(question.words.phrases, found)
-        return Ranking(lane.name, "keyword", tuple(found.hits), found.background, exact)
+        return Ranking(lane.name, "keyword", tuple(found.hits), found.background, exact, "exponential")
 
 
 def exact_hits(phrases: Sequence[tuple[str, ...]], found: WordHits) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ class Question:
     text: str
     where: Filter
     fanout: int
-    embed: Callable[[], Awaitable[Vector]]
+    embed: Callable[[], Coroutine[Any, Any, Vector]]
     vector_index: VectorIndex
     word_index: WordIndex
     shared: Callable[[], Coroutine[Any, Any, Mapping[str, tuple[str, ...]]]] | None = None
@@ -55,10 +55,7 @@ class Question:
         if self.given is not None:
             return self.given
 
-        async def embed() -> Vector:
-            return await self.embed()
-
-        return await self.together.once("vector", embed, "embedder", share)
+        return await self.together.once("vector", self.embed, "embedder", share)
 
     async def nearest(self, where: Filter, ef_search: int | None = None, share: float = 1.0) -> VectorHits:
         """The nearest memories by plain vectors; lanes that look in the same place share one search."""

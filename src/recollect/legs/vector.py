@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from recollect.legs.question import Question
-from recollect.ports import Beside, Sample, VectorIndex
+from recollect.ports import Beside, Sample
 from recollect.recipes import Lane
 from recollect.types import Background, Filter, Ranking, Scored
 
 if TYPE_CHECKING:
+    from recollect.legs import LegEngines
     from recollect.types import Vector
 
 REACH = 2
@@ -35,9 +36,9 @@ class Threads(Protocol):
 
 
 class VectorLeg:
-    def __init__(self, index: VectorIndex, threads: Threads) -> None:
-        self._index = index
-        self._threads = threads
+    def __init__(self, engines: LegEngines) -> None:
+        self._index = engines.vectors
+        self._threads = engines.rows
 
     async def search(self, question: Question, lane: Lane) -> Ranking:
         found = await question.nearest(question.filter_of(lane), lane.ef_search)
@@ -48,7 +49,7 @@ class VectorLeg:
         background = found.background
         if question.guest:
             background = await question.together.once("background", lambda: self._seen_by(question), "store")
-        return Ranking(lane.name, "vector", clamped(hits, lane.lowest), background)
+        return Ranking(lane.name, "vector", clamped(hits, lane.lowest), background, tail="normal")
 
     async def _seen_by(self, question: Question) -> Background | None:
         """How the question compares with what a guest may see: the rest of the space must not show in its scores."""

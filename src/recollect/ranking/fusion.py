@@ -21,12 +21,8 @@ from math import fsum
 from operator import itemgetter
 from typing import Literal, Protocol
 
-from recollect.ranking.normalise import Normalise, Tail, min_max, surprisal
-from recollect.types import Fused, Leg, Part, Ranking
-
-TAILS: dict[Leg, Tail] = {"keyword": "exponential", "vector": "normal"}
-"""How the scores of unrelated memories fall off. Links have no background: their strength is a share already."""
-
+from recollect.ranking.normalise import Normalise, min_max, surprisal
+from recollect.types import Fused, Part, Ranking, Tail
 
 FEW = 3
 """Memories that it takes for one of them to stand out from the others."""
@@ -37,8 +33,6 @@ class LaneLike(Protocol):
 
     @property
     def name(self) -> str: ...
-    @property
-    def leg(self) -> Leg: ...
     @property
     def weight(self) -> float: ...
 
@@ -67,7 +61,7 @@ def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -
         return weighted(rankings, weights)
     if fusion.method == "raw":
         return weighted(rankings, weights, normalise=list)
-    return calibrated(rankings, weights, [TAILS.get(lane.leg) for lane, _ in answered])
+    return calibrated(rankings, weights, [ranking.tail for ranking in rankings])
 
 
 def renormalised(weights: Sequence[float], total: float) -> list[float]:

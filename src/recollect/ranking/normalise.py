@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import log
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from recollect.types import Background
+from recollect.types import Background, Tail
 
 Normalise: TypeAlias = Callable[[Sequence[float]], list[float]]
-Tail: TypeAlias = Literal["exponential", "normal"]
 
 
 def min_max(scores: Sequence[float]) -> list[float]:

@@ -5,7 +5,7 @@ A part is known by its kind, never by the name of its lane: a recipe may call a 
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from recollect.types import Contribution, Expectation, PartKind, Why
 
@@ -30,8 +30,8 @@ def look(kind: PartKind) -> Look:
             return Look("exact match", "bold green")
         case "quality":
             return Look("quality", "dim")
-        case _:
-            assert_never(kind)
+        case _:  # a leg of another package
+            return Look(kind, "yellow")
 
 
 def origin(part: Contribution) -> str:
@@ -55,14 +55,12 @@ def label(part: Contribution) -> str:
     """
     word = look(part.kind).word
     match part.kind:
-        case "vector" | "keyword" | "graph":
-            return _in_lane(f"{word} #{part.rank}", part)
         case "exact":
             return word
         case "quality":
             return f"{word} {part.raw:.2f}"
         case _:
-            assert_never(part.kind)
+            return _in_lane(f"{word} #{part.rank}", part)
 
 
 def by_share(why: Why) -> list[Contribution]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from recollect.ports import Term
@@ -21,6 +22,13 @@ _HUMP: Final = re.compile(r"[a-z][A-Z]")
 _JOINED: Final = re.compile(r"[-_.:/@+#]")
 _LONG_NUMBER: Final = 4
 """Digits from which a number is a name (an invoice, a ticket) rather than an amount; years are not."""
+
+
+WORDS: Final = 128
+PHRASES: Final = 8
+"""So many of a question's words and quoted phrases are looked for, the first ones: each of them costs a search, and a
+question that names more names nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ def parse_query(text: str) -> QueryWords:
     small = STOP_WORDS[language or DEFAULT]
     telling = [word for word in found if fold(word) not in small]
     chosen: dict[str, Term] = {}
-    for word in telling or found:
+    for word in list(dict.fromkeys(telling or found))[:WORDS]:
         whole = _identifier(word)
         for form in _forms(language):
             for term in word_terms(word, form):
@@ -70,8 +78,8 @@ def _forms(language: str | None) -> tuple[str, ...]:
 def _phrases(text: str, language: str | None) -> tuple[tuple[str, ...], ...]:
     """What stands in quotes and has at least two terms, each once."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
-    phrases = (tuple(terms(part, language or DEFAULT)) for part in quoted)
-    return tuple(dict.fromkeys(phrase for phrase in phrases if len(phrase) > 1))
+    phrases = (tuple(terms(part, language or DEFAULT))[:WORDS] for part in quoted)
+    return tuple(islice(dict.fromkeys(phrase for phrase in phrases if len(phrase) > 1), PHRASES))
 
 
 def _identifier(word: str) -> str | None:

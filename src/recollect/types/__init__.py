@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.types.access import SCOPES, Access, Grant, Issued, Reply, Scope, Token
 from recollect.types.answers import (
+    ADJUSTMENTS,
     LEGS,
     NO_REASON,
     Background,
@@ -24,6 +25,7 @@ from recollect.types.answers import (
     Recall,
     Scored,
     Snippet,
+    Tail,
     Why,
 )
 from recollect.types.records import (
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from recollect.types.records import Vectors as Vectors
 
 __all__ = [
+    "ADJUSTMENTS",
     "LEGS",
     "NO_REASON",
     "SCOPES",
@@ -86,6 +89,7 @@ __all__ = [
     "Snippet",
     "SpaceStats",
     "SpaceUsage",
+    "Tail",
     "Token",
     "Usage",
     "Why",

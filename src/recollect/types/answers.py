@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum, sqrt
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.types.records import Memory
 
-Leg: TypeAlias = Literal["vector", "keyword", "graph"]
-LEGS: tuple[Leg, ...] = get_args(Leg)
-PartKind: TypeAlias = Literal["vector", "keyword", "graph", "exact", "quality"]
+Leg: TypeAlias = str
+"""The name of a leg: ours, or one that another package registers (`recollect.legs`)."""
+LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
+"""Our own legs, in the order in which they are shown."""
+PartKind: TypeAlias = str
+"""What made a part of a score: the name of a leg, or one of the `ADJUSTMENTS`."""
+ADJUSTMENTS: frozenset[PartKind] = frozenset(("exact", "quality"))
+Tail: TypeAlias = Literal["exponential", "normal"]
+"""How the scores of unrelated memories fall off."""
 """What gave a part of a score: the leg of a lane, or an adjustment made after fusion."""
 LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
 Lost: TypeAlias = Literal[
@@ -52,7 +58,8 @@ class Ranking:
     """One lane's ordered hits, best first; rank counts from 1.
 
     `background` says what an ordinary score is, where the leg knows it. `exact` are the ids that hold what the
-    question names: a rare identifier, or a quoted phrase.
+    question names: a rare identifier, or a quoted phrase. `tail` says how the scores of unrelated memories fall off;
+    None where a score is a share already.
     """
 
     lane: str
@@ -60,6 +67,7 @@ class Ranking:
     hits: tuple[Scored, ...] = ()
     background: Background | None = None
     exact: frozenset[str] = frozenset()
+    tail: Tail | None = None
 
 
 class Contribution(NamedTuple):
@@ -90,7 +98,7 @@ class Why(tuple[Contribution, ...]):
     def legs(self) -> frozenset[Leg]:
         """The legs that found the hit."""
         kinds = {part.kind for part in self}
-        return frozenset(leg for leg in LEGS if leg in kinds)
+        return frozenset(kinds - ADJUSTMENTS)
 
     def __str__(self) -> str:
         return ", ".join(str(part) for part in self)

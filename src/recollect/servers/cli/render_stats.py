@@ -81,10 +81,11 @@ def recalls(total: Usage, since: str) -> Text:
 def legs(used: SpaceUsage, now: datetime) -> RenderableType:
     """One row for each leg; the columns of the charts are comparable from row to row."""
     width, slots = slotted(used, now, SLOTS)
-    charts = {leg: [slot.usage.legs.get(leg, LegUsage()).hits for slot in slots] for leg in LEGS}
+    shown = [*dict.fromkeys((*LEGS, *used.total.legs))]
+    charts = {leg: [slot.usage.legs.get(leg, LegUsage()).hits for slot in slots] for leg in shown}
     top = max((number for numbers in charts.values() for number in numbers), default=0)
     table = plain_table("leg", ">hits", f"hits by {span(width)}", ">ms", "not answered")
-    for leg in LEGS:
+    for leg in shown:
         did = used.total.legs.get(leg, LegUsage())
         average = "" if did.average is None else f"{did.average:,.1f}"
         style = look(leg).colour

@@ -67,7 +67,8 @@ class Segment(NamedTuple):
 
 def leg_rows(used: Usage, slots: Sequence[Slot]) -> list[LegRow]:
     """A row for each leg; the columns of one kind are comparable from row to row."""
-    did = {leg: [slot.usage.legs.get(leg, LegUsage()) for slot in slots] for leg in LEGS}
+    shown = [*dict.fromkeys((*LEGS, *used.legs))]
+    did = {leg: [slot.usage.legs.get(leg, LegUsage()) for slot in slots] for leg in shown}
     most = max((one.hits for row in did.values() for one in row), default=0)
     slowest = max((one.average or 0.0 for row in did.values() for one in row), default=0.0)
     return [
@@ -77,7 +78,7 @@ def leg_rows(used: Usage, slots: Sequence[Slot]) -> list[LegRow]:
             _chart(slots, leg, most, [(float(one.hits), count(one.hits, "hit")) for one in did[leg]]),
             _chart(slots, leg, slowest, [(one.average or 0.0, f"{one.average or 0.0:.1f} ms") for one in did[leg]]),
         )
-        for leg in LEGS
+        for leg in shown
     ]
 
 

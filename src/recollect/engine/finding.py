@@ -1,0 +1,203 @@
+"""From the lanes' rankings to the hits of an answer: fused, weighed by quality, read from the store, freed of
+near-copies or diversified, cut, and given their neighbours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from recollect.calls.deadline import current_deadline, within
+from recollect.calls.gate import in_words
+from recollect.engine.engines import Engines
+from recollect.engine.expect import explain_absence
+from recollect.engine.quality import quality_factor, weighed
+from recollect.engine.query import Query
+from recollect.engine.sizes import ROWS_AT_ONCE, fitting, full
+from recollect.engine.visibility import by_space
+from recollect.engine.windows import with_windows
+from recollect.errors import BackendUnavailable
+from recollect.legs.question import Question
+from recollect.limits import ANSWER_BYTES
+from recollect.ranking.diversity import Sieve, mmr
+from recollect.ranking.fusion import fuse, keep_exact
+from recollect.ranking.normalise import by_max
+from recollect.text.snippets import snippet
+from recollect.types import Expectation, Fused, Hit, Memory, Ranking
+
+if TYPE_CHECKING:
+    from recollect.types import Vector
+
+SPARE = 5
+"""Rows fetched beside the limit while filling an answer: some turn out forgotten or near-copies."""
+COMPARED_AT_ONCE = 10_000
+"""Pairs of vectors that are compared before others get their turn: a few milliseconds."""
+DIVERSITY_SHARE = 0.5
+"""How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
+
+Row = tuple[Fused, Memory]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What became of the fused list: the answer's memories in order, what was passed over on the way, and what could
+    not be had for it (in words).
+    """
+
+    answer: list[Row]
+    copies: frozenset[str] = frozenset()
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer's hits, the lanes they are from, what could not be had for them, and where the expected memory went."""
+
+    hits: tuple[Hit, ...]
+    lanes: Set[str]
+    lost: str = ""
+    expected: Expectation | None = None
+    truncated: str = ""
+
+
+async def find(engines: Engines, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
+    """The way from the rankings of the lanes that answered to the hits. Raises BackendUnavailable where the store's
+    rows cannot be read.
+    """
+    recipe = query.recipe
+    candidates = fuse(recipe.fusion, [(lane, rankings.get(lane.name)) for lane in recipe.lanes])
+    if recipe.quality_weight:
+        candidates = await _weigh(engines, query, question, candidates, rankings)
+    least = recipe.min_score
+    fused = candidates if least is None else [f for f in candidates if f.score >= least]
+    choose = _diversify if recipe.diversity.method == "mmr" else _fill
+    chosen = await choose(engines, query, question, fused, rankings)
+    hits, truncated = await _hits(engines, query, question, chosen.answer)
+    expected = None
+    if query.expect is not None:
+        expected = await explain_absence(engines.rows, question, query, candidates, chosen.copies, hits)
+    return Found(hits, rankings.keys(), chosen.lost, expected, truncated)
+
+
+async def _weigh(
+    engines: Engines, query: Query, question: Question, fused: list[Fused], rankings: Mapping[str, Ranking]
+) -> list[Fused]:
+    """By quality; what holds what the question names keeps its place all the same."""
+    qualities: dict[str, float | None] = {}
+    for place in range(0, len(fused), ROWS_AT_ONCE):
+        some = [f.id for f in fused[place : place + ROWS_AT_ONCE]]
+        rows = await by_space(question.space, some, engines.rows.get)
+        qualities |= {id: memory.quality for id, memory in rows.items()}
+    ordered = weighed(fused, qualities, query.recipe.quality_weight)
+    for ranking in rankings.values() if query.recipe.fusion.method == "calibrated" else ():
+        ordered = keep_exact(ordered, ranking)
+    return ordered
+
+
+async def _fill(
+    engines: Engines, query: Query, question: Question, fused: Sequence[Fused], _: Mapping[str, Ranking]
+) -> Chosen:
+    """The first of the fused list that are there, without near-copies where the recipe says so. Where there are too few
+    others, a near-copy is better than nothing.
+    """
+    sieve = Sieve() if query.recipe.diversity.method == "near_copies" else None
+    kept: list[Row] = []
+    copies: list[Row] = []
+    async for some in _some_visible(engines, question, fused, query.limit + SPARE):
+        for row in some:
+            if len(kept) < query.limit:
+                (kept if sieve is None or sieve.lets_through(row[1].text) else copies).append(row)
+        if len(kept) == query.limit:
+            break
+    spare = query.limit - len(kept)
+    return Chosen(kept + copies[:spare], frozenset([f.id for f, _ in copies[spare:]]))
+
+
+async def _diversify(
+    engines: Engines, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
+) -> Chosen:
+    """By maximal marginal relevance over all that are there."""
+    pool = [f async for some in _some_visible(engines, question, fused, ROWS_AT_ONCE) for f, _ in some]
+    order, lost = await _by_mmr(engines, query, question, pool, rankings)
+    return Chosen(await _visible(engines, question, [pool[i] for i in order]), lost=lost)
+
+
+async def _some_visible(
+    engines: Engines, question: Question, fused: Sequence[Fused], count: int
+) -> AsyncIterator[list[Row]]:
+    """So many at a time: each may be large, and most of them are not for the answer."""
+    for place in range(0, len(fused), count):
+        yield await _visible(engines, question, fused[place : place + count])
+
+
+async def _visible(engines: Engines, question: Question, fused: Sequence[Fused]) -> list[Row]:
+    """The memories behind fused ids; those forgotten, superseded or expired since the lanes looked drop out, and so do
+    those of others that are no longer granted.
+    """
+    found = await by_space(question.space, [f.id for f in fused], engines.rows.get)
+    now = question.where.now or datetime.now(UTC)
+    rows: list[Row] = []
+    for f in fused:
+        memory = found.get(f.id)
+        if memory is None:
+            continue
+        where = question.where if memory.space == question.space else question.where_in(memory.space)
+        if (
+            (memory.space == question.space or memory.namespace in where.namespaces)
+            and (memory.superseded_by is None or where.include_superseded)
+            and (where.include_expired or memory.expires_at is None or memory.expires_at > now)
+        ):
+            rows.append((f, memory))
+    return rows
+
+
+async def _by_mmr(
+    engines: Engines, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
+) -> tuple[list[int], str]:
+    """Similarity is that of the memories' vectors. Where no vector lane answered, or the vectors cannot be had (why
+    not, in words), the order stays that of the fused scores.
+    """
+    lost = ""
+    wanted: Vector | None = None
+    how = query.recipe.diversity
+    vectors: Mapping[str, Vector] = {}
+    if any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes):
+        reading = by_space(question.space, [f.id for f in fused], engines.vectors.vectors)
+        try:
+            vectors = await within(DIVERSITY_SHARE * current_deadline().left, reading)
+            wanted = await question.vector() if how.relevance == "cosine" else None
+        except BackendUnavailable as error:
+            lost = f"not diversified, for its vectors could not be read: {in_words(error)}"
+
+    def cosine(one: Vector | None, other: Vector | None) -> float | None:
+        return float(one @ other) if one is not None and other is not None else None
+
+    own = [vectors.get(f.id) for f in fused]
+    relevance = by_max([f.score for f in fused])
+    if wanted is not None:
+        relevance = [
+            share if v is None else float(wanted @ v) * quality_factor(f)
+            for f, v, share in zip(fused, own, relevance, strict=True)
+        ]
+    pick = partial(mmr, relevance, lambda a, b: cosine(own[a], own[b]), balance=how.balance, count=query.limit)
+    large = len(fused) * query.limit > COMPARED_AT_ONCE
+    return await asyncio.to_thread(pick) if large else pick(), lost
+
+
+async def _hits(
+    engines: Engines, query: Query, question: Question, answer: Sequence[Row]
+) -> tuple[tuple[Hit, ...], str]:
+    """As many hits as an answer can hold, the neighbours that fit beside them, and what was left out, in words."""
+    terms = frozenset([term.term for term in question.words.terms])
+    language = question.words.language
+    hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
+    count, room = fitting([memory for _, memory in answer], ANSWER_BYTES)
+    if count < len(hits):
+        return tuple(hits[:count]), f"{full()}: the last {len(hits) - count} hits and all neighbours are left out"
+    if not query.window or not hits:
+        return tuple(hits), ""
+    return await with_windows(engines.rows, question, hits, query.window, room)
