@@ -99,7 +99,7 @@ KNOWLEDGE: Schemas = {
     "ef_search": {
         "type": "integer",
         "default": 64,
-        "description": RECALL["ef_search"]["description"],
+        "description": declared(options.Question)["ef_search"].option.for_model,
     },
 }
 
