@@ -44,7 +44,6 @@ from rich.table import Table
 from recollect import RECIPES, AsyncRecollect, AsyncSpace, Filter
 from recollect.embedders import make_embedder
 from recollect.embedders.disk import DiskCachedEmbedder
-from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS, Manifest
 from recollect.legs import LegSearch
 from recollect.legs.graph import GraphLeg
 from recollect.legs.keyword import KeywordLeg
@@ -56,6 +55,7 @@ from recollect.settings import cache_folder
 from recollect.stores.bm25 import BUDGET
 from recollect.stores.sqlite.rows import space_number
 from recollect.stores.sqlite.store import SqliteStore
+from recollect.stores.sqlite.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS, Manifest
 from recollect.stores.sqlite.vector_views import LIMITS
 from recollect.stores.sqlite.word_scores import Counts, Frequencies, choose
 from recollect.text.query import parse_query

@@ -21,9 +21,9 @@ import apsw
 import numpy as np
 from usearch.index import Index
 
-from recollect.indexes.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS
 from recollect.stores.named_sql import read
 from recollect.stores.nearest import text_digest
+from recollect.stores.sqlite.usearch import CONNECTIVITY, EXPANSION_ADD, EXPANSIONS
 from recollect.stores.sqlite.vectors import VectorRow, VectorSearch, put
 from recollect.types import Filter, Scored
 

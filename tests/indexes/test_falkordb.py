@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from recollect.errors import BackendTimeout, InvalidRequest
-from recollect.indexes import paths
 from recollect.ports import Change, ExternalIndex, Reached
+from recollect.ranking import paths
 from recollect.stores.sqlite.store import SqliteStore
 from recollect.types import Edge, Filter, Memory, Record
 from tests.indexes.falkordb_samples import ALL, FalkorIndex, around, everything, gone, held, there

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recollect.conformance.samples import memory, record
 from recollect.errors import NotFound
-from recollect.indexes import paths
 from recollect.ports import Reached
+from recollect.ranking import paths
 from recollect.stores.contents import Space
 from recollect.stores.named_sql import read
 from recollect.stores.postgres.store import PostgresStore

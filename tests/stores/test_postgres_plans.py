@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.indexes.paths import LINKS_PER_MEMORY, LINKS_PER_STEP
+from recollect.ranking.paths import LINKS_PER_MEMORY, LINKS_PER_STEP
 from recollect.stores.named_sql import read
 from recollect.stores.postgres.filters import rows_clause, rows_query, where_clause
 from recollect.stores.postgres.graph import Q as GRAPH

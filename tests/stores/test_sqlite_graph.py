@@ -9,7 +9,7 @@ import apsw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.indexes import paths
+from recollect.ranking import paths
 from recollect.stores.contents import Space
 from recollect.stores.named_sql import read
 from recollect.stores.sqlite import graph

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from usearch.index import Index
 
-from recollect.indexes.usearch import EXPANSIONS
 from recollect.stores.named_sql import read
 from recollect.stores.nearest import SAMPLE, background, text_digest
+from recollect.stores.sqlite.usearch import EXPANSIONS
 from recollect.stores.sqlite.vector_views import Limits
 from recollect.stores.sqlite.vectors import VectorRow, VectorSearch, put, remove
 from recollect.types import Background, Filter, Scored
@@ -491,7 +491,7 @@ def test_a_build_that_was_killed_leaves_a_usable_state(file: File) -> None:
     file.add(made_up(3000))
     script = (
         "import sys, time, pathlib; from tests.stores import test_sqlite_vectors as t\n"
-        "import recollect.indexes.usearch as u\n"
+        "import recollect.stores.sqlite.usearch as u\n"
         "fill = u._fill\n"
         "def slow(graph, rows, vectors, abandoned):\n"
         "    fill(graph, rows, vectors, lambda: print('building', flush=True) or time.sleep(60))\n"

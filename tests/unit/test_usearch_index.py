@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from recollect.indexes import checked_files
-from recollect.indexes.exact import Block, Candidates, dots, members
-from recollect.indexes.usearch import EXPANSIONS, Base, Effort, Manifest, Snapshot, build, discard, open_base
+from recollect.stores.exact import Block, Candidates, dots, members
+from recollect.stores.sqlite import checked_files
+from recollect.stores.sqlite.usearch import EXPANSIONS, Base, Effort, Manifest, Snapshot, build, discard, open_base
 
 if TYPE_CHECKING:
-    from recollect.indexes.exact import Rows
+    from recollect.stores.exact import Rows
     from recollect.types import Vector, Vectors
 
 DIMENSIONS = 48
@@ -122,7 +122,7 @@ def test_many_allowed_rows_are_found_through_the_graph(
     """
     build(tmp_path, "1-1", DIMENSIONS, reading(vectors), never)
     base = opened(tmp_path)
-    monkeypatch.setattr("recollect.indexes.usearch._STEP", 0)
+    monkeypatch.setattr("recollect.stores.sqlite.usearch._STEP", 0)
     allowed = base.rows[::2].copy()
     found = 0
     for question in clustered(50, seed=1):
@@ -136,7 +136,9 @@ def test_many_allowed_rows_are_found_through_the_graph(
 
 def test_vectors_without_structure_are_compared_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a sample shows that the graph misses too much it is not walked, and the answer is still right."""
-    monkeypatch.setattr("recollect.indexes.usearch.EXPANSIONS", (5,))  # too little for ten, as 1600 is for much noise
+    monkeypatch.setattr(
+        "recollect.stores.sqlite.usearch.EXPANSIONS", (5,)
+    )  # too little for ten, as 1600 is for much noise
     noise = unit(np.random.default_rng(0).normal(size=(3000, DIMENSIONS)).astype(np.float32))
     build(tmp_path, "1-1", DIMENSIONS, reading(noise), never)
     base = opened(tmp_path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.limits import METADATA_BYTES, TAGS, check_supersedable
 from recollect.ports import GenerationState
-from recollect.types import Edge, EmbeddingState, Generation, Memory, Record
+from recollect.types import Edge, EmbeddingState, Filter, Generation, Memory, Record
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -354,3 +354,26 @@ def first_links(batch: Sequence[Record], answers: Sequence[Answer]) -> list[Edge
         for edge in edges
     )
     return [edge for edge in settled if edge.source != edge.target]
+
+
+# Filters
+
+_LAST: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+
+
+def is_open(where: Filter) -> bool:
+    """Whether nothing but superseded and expired memories is filtered out."""
+    unfiltered = Filter(
+        include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now
+    )
+    return where == unfiltered
+
+
+def first_after(prefix: str) -> str:
+    """The first string that sorts, by its code points, after all that begin with `prefix`; empty when there is none."""
+    stem = prefix.rstrip(chr(_LAST))
+    if not stem:
+        return ""
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from recollect.indexes.exact import Candidates, products
+from recollect.stores.exact import Candidates, products
 from recollect.types import Background, Scored
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from recollect.indexes.falkordb.address import Address, key_of, name_of
 from recollect.indexes.falkordb.cypher import APPLY, COUNT, IDS, LAST, LINKS, NEIGHBOURS
 from recollect.indexes.falkordb.failures import BACKEND
 from recollect.indexes.falkordb.server import NoGraph, Server
-from recollect.indexes.paths import LINKS_PER_MEMORY, LINKS_PER_STEP, Link, Paths, check_depth
 from recollect.ports import Change, ExternalIndex, Reached, Store
+from recollect.ranking.paths import LINKS_PER_MEMORY, LINKS_PER_STEP, Link, Paths, check_depth
 from recollect.settings import Settings
 from recollect.types import Edge, Filter, Generation
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from recollect.indexes import paths
 from recollect.ports import Reached
+from recollect.ranking import paths
 from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import where_clause

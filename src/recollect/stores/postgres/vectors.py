@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from recollect.indexes.exact import NOBODY, best_of_each
 from recollect.ports import VectorHits
+from recollect.stores.exact import NOBODY, best_of_each
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import others
 from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
@@ -27,7 +27,7 @@ from recollect.stores.postgres.vector_samples import Sample, Samples, size_of
 from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.indexes.exact import Rows
+    from recollect.stores.exact import Rows
     from recollect.types import Vector, Vectors
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import apsw
 
-from recollect.stores.filtering import first_after, is_open
+from recollect.stores.contents import first_after, is_open
 from recollect.stores.sqlite.rows import Q, as_json, micros
 from recollect.types import Filter
 

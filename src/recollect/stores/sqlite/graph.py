@@ -9,8 +9,8 @@ from typing import Any
 
 import apsw
 
-from recollect.indexes import paths
 from recollect.ports import Reached
+from recollect.ranking import paths
 from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause

@@ -22,7 +22,7 @@ from recollect.stores.sqlite.rows import as_json
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from recollect.indexes.exact import Rows
+    from recollect.stores.exact import Rows
 
 LENGTH_BITS: Final = 16
 LONGEST: Final = (1 << LENGTH_BITS) - 1

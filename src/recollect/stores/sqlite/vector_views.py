@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import apsw
 import numpy as np
 
-from recollect.indexes.exact import NO_ROWS, Block, Candidates, members
-from recollect.indexes.usearch import Base, Effort, Manifest, build, discard, open_base
+from recollect.stores.exact import NO_ROWS, Block, Candidates, members
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.usearch import Base, Effort, Manifest, build, discard, open_base
 
 if TYPE_CHECKING:
-    from recollect.indexes.exact import Rows
+    from recollect.stores.exact import Rows
     from recollect.types import Vector, Vectors
 
 Key: TypeAlias = tuple[int, int]
@@ -268,7 +268,7 @@ class _Builder:
 
 
 class _Snapshot:
-    """`recollect.indexes.usearch.Snapshot` over one read transaction."""
+    """`recollect.stores.sqlite.usearch.Snapshot` over one read transaction."""
 
     def __init__(self, db: apsw.Connection, key: Key, dimensions: int) -> None:
         self._db = db

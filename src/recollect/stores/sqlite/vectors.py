@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import apsw
 import numpy as np
 
-from recollect.indexes.exact import NOBODY, Candidates, products
-from recollect.indexes.usearch import Effort
 from recollect.ports import VectorHits
+from recollect.stores.exact import NOBODY, Candidates, products
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import cosines, others
 from recollect.stores.sqlite.filters import is_open, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.usearch import Effort
 from recollect.stores.sqlite.vector_samples import Samples
 from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
 from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.indexes.exact import Rows
+    from recollect.stores.exact import Rows
     from recollect.types import Vector
 
 Q = load(__name__, "vectors.sql")

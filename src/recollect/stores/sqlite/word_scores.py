@@ -29,7 +29,7 @@ from recollect.types import Filter, Scored
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from recollect.indexes.exact import Rows
+    from recollect.stores.exact import Rows
 
 ALL: Final = -1
 """No limit, as SQLite says it."""

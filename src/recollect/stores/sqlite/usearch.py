@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.indexes.checked_files import CheckedFile, Damaged
-from recollect.indexes.exact import NO_ROWS, Candidates, best_of_each, dots, members, products
+from recollect.stores.exact import NO_ROWS, Candidates, best_of_each, dots, members, products
+from recollect.stores.sqlite.checked_files import CheckedFile, Damaged
 
 if TYPE_CHECKING:
     from usearch.index import Index
 
-    from recollect.indexes.exact import Mask, Rows
+    from recollect.stores.exact import Mask, Rows
     from recollect.types import Vector, Vectors
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ GOAL = 0.99  # share of the nearest ten that a sample must find for an expansion
 _SAMPLE = 64
 _NEAREST = 10
 _ROUNDING = 1e-5  # float32 cosines closer than this are a tie
-_AT_ONCE = 1000  # vectors added in a few tenths of a second: how long an abandoned build goes on
+_ADDED_PER_STEP = 1000  # vectors added in a few tenths of a second: how long an abandoned build goes on
 _HOPELESS = 0.05  # share of vectors that do not find themselves at the first look
 _FIRST_LOOK = 32  # effort with which nearly every vector finds itself; the others are searched with more
 _COPIED_AT_ONCE = 4096
@@ -341,10 +341,10 @@ def _lost(graph: Index, rows: Rows, vectors: Vectors, slots: Rows, effort: int) 
 
 
 def _portions(slots: Rows, abandoned: Callable[[], bool]) -> Iterator[Rows]:
-    for start in range(0, len(slots), _AT_ONCE):
+    for start in range(0, len(slots), _ADDED_PER_STEP):
         if abandoned():
             raise _Abandoned
-        yield slots[start : start + _AT_ONCE]
+        yield slots[start : start + _ADDED_PER_STEP]
 
 
 def _least_expansion(graph: Index, rows: Rows, vectors: Vectors) -> int:
