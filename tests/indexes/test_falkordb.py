@@ -136,7 +136,7 @@ async def test_the_links_of_the_best_memories_come_first(index: FalkorIndex, mon
 
 @pytest.mark.parametrize("depth", [0, 4, 9, -1])
 async def test_other_depths_are_refused(index: FalkorIndex, depth: int) -> None:
-    """A walk goes one to three steps."""
+    """a walk goes one to three steps."""
     with pytest.raises(InvalidRequest, match=f"1 to 3 steps, not {depth}"):
         await index.walk("here", ["a"], ALL, depth=depth, limit=10)
 

@@ -266,7 +266,7 @@ async def test_a_starved_pool_says_so(make: Make) -> None:
 
     holding = asyncio.create_task(connections.read(hold))
     await begun.wait()
-    with pytest.raises(BackendUnavailable, match=r"All 1 connections .* pool_size"):
+    with pytest.raises(BackendUnavailable, match=r"all 1 connections .* pool_size"):
         await connections.read(spaces)
     go_on.set()
     assert await holding == []
@@ -280,7 +280,7 @@ async def test_searches_leave_a_connection_to_the_others(make: Make) -> None:
     searching = [asyncio.create_task(search(forever)) for _ in range(2)]
     while await connections.read(lambda db: value(db, SLEEPING)) < 2:
         pass
-    with pytest.raises(BackendUnavailable, match=r"All 2 connections .* were in use for 0\.1 s"):
+    with pytest.raises(BackendUnavailable, match=r"all 2 connections .* were in use for 0\.1 s"):
         await search(lambda db: value(db, "SELECT 1"))
     assert await connections.read(lambda db: value(db, "SELECT 1")) == 1
     for task in searching:
@@ -297,7 +297,7 @@ async def test_a_crowd_of_slow_writes_leaves_recalls_half_of_the_pool(make: Make
     shares: tuple[Share, ...] = ("search", "rows")
     for share in shares:
         assert await connections.read(lambda db: value(db, "SELECT 1"), share=share) == 1
-    with pytest.raises(BackendUnavailable, match=rf"All {SIZE // 2} connections .* were in use for 0\.1 s"):
+    with pytest.raises(BackendUnavailable, match=rf"all {SIZE // 2} connections .* were in use for 0\.1 s"):
         await connections.read(lambda db: value(db, "SELECT 1"))
     assert await sleeping(pg_dsn) == SIZE // 2
     for task in writing:
@@ -398,7 +398,7 @@ def test_every_driver_error_is_translated() -> None:
         assert "database notes on db.example:5433" in str(error)
         assert "s3cret" not in str(error)
         assert "\n" not in str(error)
-        assert str(error).endswith(".")
+        assert not str(error).endswith(".")
 
 
 @pytest.mark.parametrize(

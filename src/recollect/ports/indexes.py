@@ -150,7 +150,7 @@ class ExternalIndex(Engine, Protocol):
     """
 
     async def open(self) -> None:
-        """Reach the engine if it is there; one that is down is no error here, for it may come back."""
+        """Reach the engine if it is there; one that is down is no error here, because it may come back."""
 
     async def close(self) -> None: ...
 

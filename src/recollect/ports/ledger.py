@@ -1,4 +1,4 @@
-"""What is kept beside the memories: tokens, grants, usage, replies, and what external indexes have still to be told."""
+"""What is kept beside the memories: tokens, grants, usage, replies, and an outbox for external indexes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Ledger(Protocol):
     async def disclaim(self, space: str, key: str) -> None:
         """Let go of a key whose request came to nothing; an answer stays."""
 
-    # Outbox: what external indexes have still to be told. Each change is noted in its own transaction.
+    # Outbox: the changes that external indexes have not seen yet, each noted in the transaction that made it.
 
     async def feed(self, index: str, leg: Leg) -> None:
         """Note every change for this index from now on, by whichever process; the first time everything there is."""

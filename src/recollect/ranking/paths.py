@@ -73,7 +73,7 @@ class Paths(Generic[Key]):
 
 def check_depth(depth: int) -> None:
     if depth not in DEPTHS:
-        raise InvalidRequest(f"A walk goes {DEPTHS[0]} to {DEPTHS[-1]} steps, not {depth}.")
+        raise InvalidRequest(f"a walk goes {DEPTHS[0]} to {DEPTHS[-1]} steps, not {depth}")
 
 
 def _keep(labels: list[Label[Key]], label: Label[Key]) -> bool:

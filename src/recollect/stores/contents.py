@@ -61,7 +61,7 @@ def json_text(value: Sequence[str] | Mapping[str, Any]) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"Tags and metadata must be JSON: {error}.") from error
+        raise InvalidRequest(f"tags and metadata must be JSON: {error}") from error
 
 
 # Copies
@@ -149,21 +149,21 @@ def _longer(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def copy_refused(id: str, other: str) -> InvalidRequest:
-    return InvalidRequest(f"This would make {id!r} an exact copy of {other!r}: forget one of them instead.")
+    return InvalidRequest(f"this would make {id!r} an exact copy of {other!r}: forget one of them instead")
 
 
 # Changes
 
 
 def missing(id: str) -> NotFound:
-    return NotFound(f"No memory {id!r} in this space.")
+    return NotFound(f"no memory {id!r} in this space")
 
 
 def check_changes(changes: Mapping[str, Any]) -> None:
     """Raise InvalidRequest for a field that cannot be changed."""
     unknown = ", ".join(sorted(changes.keys() - set(CHANGEABLE)))
     if unknown:
-        raise InvalidRequest(f"{unknown} cannot be changed; only {', '.join(CHANGEABLE)} can.")
+        raise InvalidRequest(f"{unknown} cannot be changed; only {', '.join(CHANGEABLE)} can")
 
 
 def changed(old: Memory, changes: Mapping[str, Any], vector: Vector | None, now: datetime) -> Memory:
@@ -172,7 +172,7 @@ def changed(old: Memory, changes: Mapping[str, Any], vector: Vector | None, now:
     if "place" not in changes and thread_of(new) != thread_of(old):
         new = replace(new, place=None)
     if new.thread is None and new.place is not None:
-        raise InvalidRequest(f"{old.id!r} is in no thread and can have no place, such as {new.place}: name its thread.")
+        raise InvalidRequest(f"{old.id!r} is in no thread, so it cannot have place {new.place}: name its thread")
     embedding: EmbeddingState = old.embedding if passage(new) == passage(old) else "pending"
     return replace(new, embedding=embedding if vector is None else "ready")
 
@@ -188,7 +188,7 @@ def check_succession(here: Mapping[str, Memory], old: str, new: str) -> None:
 def superseding_refused(old: str, new: str) -> InvalidRequest:
     if old == new:
         return InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
-    return InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself.")
+    return InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself")
 
 
 # Threads
@@ -244,7 +244,7 @@ def fitting(embedded: Iterable[tuple[Memory, Vector]], passages: Mapping[str, tu
 
 
 def unknown_generation() -> InvalidRequest:
-    return InvalidRequest("This store does not know yet which model makes its vectors: set its generation first.")
+    return InvalidRequest("this store does not know yet which model makes its vectors: set its generation first")
 
 
 def check_dimensions(vectors: Iterable[Vector], generation: Generation) -> None:
@@ -252,8 +252,8 @@ def check_dimensions(vectors: Iterable[Vector], generation: Generation) -> None:
     for vector in vectors:
         if len(vector) != generation.dimensions:
             raise EmbeddingMismatch(
-                f"A vector of {len(vector)} numbers cannot be stored: {generation.model!r}, which made this store's "
-                f"vectors, makes {generation.dimensions}."
+                f"a vector of {len(vector)} numbers cannot be stored: {generation.model!r}, which made this store's "
+                f"vectors, makes {generation.dimensions}"
             )
 
 
@@ -316,9 +316,9 @@ def check_edges(edges: Iterable[Edge]) -> None:
     """Raise InvalidRequest for an edge that cannot be."""
     for edge in edges:
         if edge.source == edge.target:
-            raise InvalidRequest(f"Memory {edge.source!r} cannot be linked to itself.")
+            raise InvalidRequest(f"memory {edge.source!r} cannot be linked to itself")
         if not 0 < edge.strength <= 1:  # NaN fails this as well
-            raise InvalidRequest(f"The strength of a link must be above 0 and at most 1, not {edge.strength}.")
+            raise InvalidRequest(f"the strength of a link must be above 0 and at most 1, not {edge.strength}")
 
 
 def ends_of(edges: Iterable[Edge]) -> list[str]:
@@ -330,7 +330,7 @@ def check_ends(edges: Iterable[Edge], rows: Mapping[str, int]) -> None:
     """Raise NotFound unless every end has a row."""
     for end in ends_of(edges):
         if end not in rows:
-            raise NotFound(f"No memory {end!r} in this space: a link needs both its ends.")
+            raise NotFound(f"no memory {end!r} in this space: a link needs both its ends")
 
 
 def present(edges: Iterable[Edge], rows: Mapping[str, int]) -> list[Edge]:

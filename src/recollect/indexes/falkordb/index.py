@@ -31,7 +31,7 @@ return 'done'
 """Answer from a generation from now on, unless the server has lost it or answers from a later one. In Lua, because
 nobody else may do the same in between."""
 _REFUSED: Final = {
-    "lost": "{address} has lost the graphs that were made anew, for it was emptied meanwhile: rebuild it again.",
+    "lost": "{address} lost the new graphs because it was emptied meanwhile: rebuild it again",
     "late": "{address} was rebuilt by somebody else who began later, and that is what it answers from now.",
 }
 
@@ -153,9 +153,7 @@ class FalkorIndex:
             try:
                 rows = await self._server.read(graph, IDS, first=first, end=first + NODES_PER_PAGE)
             except NoGraph:
-                raise BackendUnavailable(
-                    f"{self._address} was rebuilt meanwhile; try again.", backend=BACKEND
-                ) from None
+                raise BackendUnavailable(f"{self._address} was rebuilt meanwhile: try again", backend=BACKEND) from None
             for [key] in rows:
                 yield name_of(key)
 

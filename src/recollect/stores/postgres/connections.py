@@ -121,12 +121,12 @@ class Connections:
             if not is_lost(error) and not isinstance(error, Unanswered):
                 raise
             raise BackendUnavailable(
-                f"The connection to {self.place} was lost while a change was being stored: it may be there or not. "
-                "Run it again, which does no harm: what is there already is recognised.",
+                f"the connection to {self.place} was lost while a change was being stored, so it may be stored or not: "
+                "run it again, which does no harm, because what is there already is recognised",
                 backend=BACKEND,
             ) from error
         if done != "COMMIT":
-            raise BackendError(f"A change was not stored in {self.place}: an error in it was ignored.", backend=BACKEND)
+            raise BackendError(f"a change was not stored in {self.place}: an error in it was ignored", backend=BACKEND)
 
     async def _run(self, begin: str, work: Work[T], share: Share, *, commit: bool = False) -> T:
         """Run in a task of its own, which is told to stop when nobody waits for it any more."""

@@ -83,40 +83,40 @@ _REFUSALS: Final = ("authentication failed", "does not exist", "no pg_hba.conf e
 """How a server says that it will never let this role in; libpq passes on its words alone."""
 _REFUSED: Final[Meaning] = (
     BackendError,
-    "{place} refuses the connection ({error}): check the URL of the store.",
+    "{place} refuses the connection ({error}): check the URL of the store",
 )
 _LOST: Final[Meaning] = (
     BackendUnavailable,
-    "{place} cannot be reached ({error}): see that the server runs, and try again.",
+    "{place} cannot be reached ({error}): see that the server runs, and try again",
 )
 _BUSY: Final[Meaning] = (
     BackendUnavailable,
-    "Others keep changing the same rows of {place} ({error}); try again in a moment.",
+    "others keep changing the same rows of {place} ({error}); try again in a moment",
 )
 _FULL: Final[Meaning] = (
     BackendUnavailable,
-    "{place} has no room left ({error}); nothing of this change was kept, free some space and try again.",
+    "{place} has no room left ({error}); nothing of this change was kept, free some space and try again",
 )
-_OTHER: Final[Meaning] = (BackendError, "Postgres failed on {place}: {error}.")
+_OTHER: Final[Meaning] = (BackendError, "Postgres failed on {place}: {error}")
 _MEANINGS: Final[Mapping[type[psycopg.Error], Meaning]] = {
-    Unanswered: (BackendTimeout, "{place} does not answer ({error}): see whether the server hangs."),
-    errors.QueryCanceled: (BackendTimeout, "{place} took too long ({error})."),
-    errors.LockNotAvailable: (BackendTimeout, "{place} took too long ({error})."),
+    Unanswered: (BackendTimeout, "{place} does not answer ({error}): see whether the server hangs"),
+    errors.QueryCanceled: (BackendTimeout, "{place} took too long ({error})"),
+    errors.LockNotAvailable: (BackendTimeout, "{place} took too long ({error})"),
     errors.DeadlockDetected: _BUSY,
     errors.SerializationFailure: _BUSY,
     errors.DiskFull: _FULL,
-    errors.OutOfMemory: (BackendUnavailable, "{place} ran out of memory; try again with a smaller batch."),
-    errors.TooManyConnections: (BackendUnavailable, "{place} has no connection left ({error}): use fewer at once."),
+    errors.OutOfMemory: (BackendUnavailable, "{place} ran out of memory; try again with a smaller batch"),
+    errors.TooManyConnections: (BackendUnavailable, "{place} has no connection left ({error}): use fewer at once"),
     errors.ReadOnlySqlTransaction: (
         BackendError,
-        "{place} cannot be written ({error}): it is a standby, or read-only by its settings.",
+        "{place} cannot be written ({error}): it is a standby, or read-only by its settings",
     ),
     errors.InsufficientPrivilege: (
         BackendError,
-        "{place} does not allow this role to do it ({error}): let an administrator grant it the right.",
+        "{place} does not allow this role to do it ({error}): let an administrator grant it the right",
     ),
     errors.UndefinedTable: (
         SchemaOutdated,
-        "{place} lacks a part of the store ({error}): run `recollect migrate`.",
+        "{place} lacks a part of the store ({error}): run `recollect migrate`",
     ),
 }

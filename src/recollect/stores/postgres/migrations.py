@@ -72,8 +72,8 @@ async def prepare(db: Database, place: Place, schema: str, *, create: bool, priv
         await migrate(db, place, schema)
     elif state.version < target:
         raise SchemaOutdated(
-            f"The store in {place} has schema version {state.version}, and this Recollect needs {target}: "
-            "run `recollect migrate`.",
+            f"the store in {place} has schema version {state.version}, and this Recollect needs {target}: "
+            "run `recollect migrate`",
             backend=BACKEND,
         )
 
@@ -142,12 +142,12 @@ async def inspect(db: Database, place: Place, schema: str) -> State:
     state = await cursor.fetchone()
     assert state  # noqa: S101 (the statement has one row)
     if state.server < OLDEST_SERVER * 10_000:
-        raise _refused(f"{place} is Postgres {state.server_name}, and Recollect needs {OLDEST_SERVER} or newer.")
+        raise _refused(f"{place} is Postgres {state.server_name}, and Recollect needs {OLDEST_SERVER} or newer")
     facts = await _facts(db, schema) if state.described else {}
     if state.occupied and "version" not in facts:
         raise _refused(
             f"Schema {schema} of {place} holds something that is not a Recollect store; it was left as it is: "
-            "name another in [postgres] schema."
+            "name another in [postgres] schema"
         )
     state = replace(
         state,
@@ -183,7 +183,7 @@ async def _install_extension(db: Database, place: Place, state: State) -> None:
     except errors.InsufficientPrivilege as error:
         raise _refused(
             f"{place} lacks the extension vector, and role {state.role} may not create it: "
-            "let an administrator run `CREATE EXTENSION vector` there, then try again."
+            "let an administrator run `CREATE EXTENSION vector` there, then try again"
         ) from error
 
 
@@ -195,7 +195,7 @@ async def _make_schema(db: Database, place: Place, schema: str, state: State) ->
     except errors.InsufficientPrivilege as error:
         raise _refused(
             f"Role {state.role} may not create schema {schema} in {place}: let an administrator run "
-            f"`CREATE SCHEMA {schema} AUTHORIZATION {state.role}` there, then try again."
+            f"`CREATE SCHEMA {schema} AUTHORIZATION {state.role}` there, then try again"
         ) from error
 
 
@@ -210,8 +210,8 @@ async def _secure_all(db: Database, state: State) -> None:
 def _refuse_newer(state: State, place: Place, known: int) -> None:
     if state.version is not None and state.version > known:
         raise SchemaOutdated(
-            f"The store in {place} has schema version {state.version}, and this Recollect knows versions up to "
-            f"{known}: upgrade it with `python3 -m pip install --upgrade recollect`.",
+            f"the store in {place} has schema version {state.version}, and this Recollect knows versions up to "
+            f"{known}: upgrade it with `python3 -m pip install --upgrade recollect`",
             backend=BACKEND,
         )
 
@@ -220,7 +220,7 @@ def _refuse_missing_extension(state: State, place: Place) -> None:
     if not state.installed and not state.available:
         raise _refused(
             f"The server of {place} lacks pgvector, which Recollect needs: install it there "
-            "(https://github.com/pgvector/pgvector), then try again."
+            "(https://github.com/pgvector/pgvector), then try again"
         )
 
 
@@ -228,13 +228,13 @@ def _refuse_extension(state: State, place: Place) -> None:
     if state.version is not None and not state.installed:
         raise _refused(
             f"The store in {place} lacks its vectors, for the extension vector was dropped there: restore it from a "
-            "copy or from an export."
+            "copy or from an export"
         )
     version = state.installed or state.available
     if version and tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < OLDEST_VECTOR:
         raise _refused(
             f"{place} has pgvector {version}, and Recollect needs {'.'.join(map(str, OLDEST_VECTOR))} or newer: "
-            "install a newer one on the server, and let an administrator run `ALTER EXTENSION vector UPDATE` there."
+            "install a newer one on the server, and let an administrator run `ALTER EXTENSION vector UPDATE` there"
         )
 
 

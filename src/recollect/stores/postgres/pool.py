@@ -195,10 +195,10 @@ class Pool:
             return translate(self._failure, self._place)
         seconds, most = self._settings.acquire_timeout, self._most[share]
         if not self._lent:
-            return BackendUnavailable(f"{self._place} accepted no connection within {seconds:g} s.", backend=BACKEND)
+            return BackendUnavailable(f"{self._place} accepted no connection within {seconds:g} s", backend=BACKEND)
         return BackendUnavailable(
-            f"All {most} connections to {self._place} that this call may use were in use for {seconds:g} s: "
-            "make [postgres] pool_size larger, or ask less at once.",
+            f"all {most} connections to {self._place} that this call may use were in use for {seconds:g} s: "
+            "make [postgres] pool_size larger, or ask less at once",
             backend=BACKEND,
         )
 
@@ -225,7 +225,7 @@ class Pool:
 
 def closed(place: Place) -> BackendError:
     """The error of whoever uses a store that is not open."""
-    return BackendError(f"The store in {place} is not open: open it first.", backend=BACKEND)
+    return BackendError(f"the store in {place} is not open: open it first", backend=BACKEND)
 
 
 def _tuned(dsn: str) -> str:

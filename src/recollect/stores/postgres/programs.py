@@ -150,7 +150,7 @@ def _closed(path: Path) -> Path | None:
 def _refused(folder: Path) -> BackendError:
     return BackendError(
         f"Postgres does not run as root, and the user {SYSTEM_USER}, who runs it instead, may not enter {folder}: run "
-        f"Recollect as another user, or allow it with `chmod o+x {folder}`.",
+        f"Recollect as another user, or allow it with `chmod o+x {folder}`",
         backend=BACKEND,
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
-from recollect.stores.contents import Space, json_text, utc
+from recollect.stores.columns import Codec
+from recollect.stores.contents import Space, utc
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database
-from recollect.types import EmbeddingState, Memory
+from recollect.types import Memory
 
 _LISTS: Final = {"ids": "text", "hashes": "bytea", "rows": "bigint", "seeds": "text"}
 """Lists that are given to a statement, and what they hold."""
@@ -35,8 +34,6 @@ def _filled(sql: str, pieces: Mapping[str, str]) -> str:
 
 Q = statements("records.sql")
 
-Columns: TypeAlias = tuple[Any, ...]
-"""What a memory is in the database, in the order of `COLUMNS` and then its hits."""
 COLUMNS: Final = {
     "id": "text",
     "text": "text",
@@ -67,62 +64,8 @@ class Stored(NamedTuple):
     memory: Memory
 
 
-def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> Columns:
-    """A memory's columns. Its place and the state of its embedding are the store's to decide."""
-    return (
-        memory.id,
-        memory.text,
-        memory.namespace,
-        memory.kind,
-        memory.title,
-        list(memory.tags),
-        memory.source,
-        memory.thread,
-        place,
-        json_text(memory.metadata) if memory.metadata else "{}",
-        utc(memory.created_at),
-        utc(memory.updated_at),
-        optional_utc(memory.occurred_at),
-        optional_utc(memory.expires_at),
-        memory.superseded_by,
-        memory.quality,
-        embedding,
-        memory.hits,
-        optional_utc(memory.last_hit_at),
-        memory.used,
-        optional_utc(memory.last_used_at),
-    )
-
-
-def decode(space: str, columns: Columns) -> Memory:
-    (
-        id, text, namespace, kind, title, tags, source, thread, place, metadata, created_at, updated_at, occurred_at,
-        expires_at, superseded_by, quality, embedding, hits, last_hit_at, used, last_used_at,
-    ) = columns  # fmt: skip
-    return Memory(
-        id,
-        space,
-        text,
-        namespace,
-        kind,
-        title,
-        tuple(tags),
-        source,
-        thread,
-        place,
-        {} if metadata == "{}" else json.loads(metadata),
-        utc(created_at),
-        utc(updated_at),
-        optional_utc(occurred_at),
-        optional_utc(expires_at),
-        superseded_by,
-        quality,
-        hits,
-        optional_utc(last_hit_at),
-        used,
-        optional_utc(last_used_at),
-        embedding,
-    )
+_CODEC: Final = Codec(utc, utc, list, tuple)
+encode, decode = _CODEC.encode, _CODEC.decode
 
 
 async def stored(db: Database, space: Space, statement: str, **values: object) -> list[Stored]:
@@ -175,7 +118,3 @@ async def rows_of(db: Database, statement: str, **values: object) -> list[Any]:
 async def firsts(db: Database, statement: str, **values: object) -> list[Any]:
     """The first column of what a statement answers."""
     return [first for first, *_ in await rows_of(db, statement, **values)]
-
-
-def optional_utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else utc(moment)

@@ -96,7 +96,7 @@ class EmbeddedServer:
             with watchdog.starting(self.folder):
                 return self._hold()
         except OSError as error:
-            raise BackendError(f"{self.folder} cannot be used: {error.strerror or error}.", backend=BACKEND) from error
+            raise BackendError(f"{self.folder} cannot be used: {error.strerror or error}", backend=BACKEND) from error
 
     def _stop(self) -> None:
         self._let_go()
@@ -115,7 +115,7 @@ class EmbeddedServer:
         made = (self._data / "PG_VERSION").exists()
         if not made and names - {*LOCKS, UNFINISHED}:
             raise BackendError(
-                f"{self.folder} holds something that is not a Recollect store; it was left as it is, name another.",
+                f"{self.folder} holds something that is not a Recollect store; it was left as it is: name another",
                 backend=BACKEND,
             )
         if not made and not create:
@@ -147,7 +147,7 @@ class EmbeddedServer:
                 return _dsn(server)
             if time.monotonic() > end:
                 raise BackendUnavailable(
-                    f"The private Postgres in {self.folder} is not ready yet, for it recovers from a crash: try again.",
+                    f"the private Postgres in {self.folder} is still recovering from a crash: try again",
                     backend=BACKEND,
                 )
             time.sleep(0.02)
@@ -248,7 +248,7 @@ class _Server:
 
     def _failed(self, reason: str) -> BackendUnavailable:
         return BackendUnavailable(
-            f"The private Postgres in {self._data.parent} does not start ({reason}): see {self._data / LOG}.",
+            f"the private Postgres in {self._data.parent} does not start ({reason}): see {self._data / LOG}",
             backend=BACKEND,
         )
 

@@ -95,7 +95,7 @@ Reading: TypeAlias = Callable[[Callable[[Database], Awaitable[IndexState]]], Awa
 async def look(db: Database, configuration: str) -> IndexState:
     """What there is of a configuration. Raises InvalidRequest for one that the server does not know."""
     if not CONFIGURATION.fullmatch(configuration):
-        raise InvalidRequest(f"{configuration!r:.80} is no name of a text-search configuration")
+        raise InvalidRequest(f"{configuration!r:.80} is not the name of a text-search configuration")
     column = column_of(configuration)
     ((installed, said, memories, size),) = await rows_of(db, Q["state"], name=configuration, column=column)
     if not installed:

@@ -167,9 +167,7 @@ class Indexing:
         except RecollectError as error:
             self._rested_at = time.monotonic() + self._limits.rest_seconds
             self._refused = isinstance(error.__cause__, errors.InsufficientPrivilege)
-            _log.warning(
-                "The index %s could not be built (%s) Searches are exact, but slower.", generation.index, error
-            )
+            _log.warning("the index %s could not be built: %s; searches are exact, but slower", generation.index, error)
         finally:
             self._connection = None
             self._states.pop(generation.number, None)
@@ -189,7 +187,7 @@ class Indexing:
                     await _build(db, generation)
 
     async def _calm(self, db: Database, generation: GenerationRow) -> None:
-        """Wait until the table is not being loaded, by whomever."""
+        """Wait until no process is loading the table."""
         before = -1
         while (now := (await look(db, generation)).rows) > before * (1 + self._limits.calm_seconds / 100):
             before = now

@@ -54,7 +54,7 @@ def seal(db: apsw.Connection, file: Path) -> Seal:
     """Check a file that was just written, and seal it. It is left as a single file, without a log beside it."""
     db.pragma("journal_mode", "delete")
     if (found := db.execute("PRAGMA integrity_check(1)").get) != "ok":
-        raise BackendError(f"the backup in {file} did not turn out whole ({found}): try again.", backend="sqlite")
+        raise BackendError(f"the backup in {file} did not turn out whole ({found}): try again", backend="sqlite")
     made = Seal(datetime.now(UTC).isoformat(timespec="seconds"), _memories(db), _digest(db))
     with writing(db):
         db.execute(Q["set_fact"], {"name": "backup", "value": json.dumps(asdict(made))})
@@ -73,7 +73,7 @@ def verify(db: apsw.Connection, file: Path) -> list[str]:
     if _memories(db) != made.spaces or _digest(db) != made.digest:
         raise BackendError(
             f"{file} is a backup of {made.made_at}, and no longer holds what was written then: it was damaged, or "
-            "changed by another program; use another backup.",
+            "changed by another program; use another backup",
             backend="sqlite",
         )
     memories, spaces = sum(made.spaces.values()), len(made.spaces)

@@ -102,7 +102,7 @@ def mark_closed(db: apsw.Connection) -> None:
 def examine(db: apsw.Connection, path: Path) -> list[str]:
     """What is known about the wholeness of a file. Raises BackendError for a damaged one."""
     if (found := db.execute("PRAGMA quick_check(1)").get) != "ok":
-        raise BackendError(f"{path} is damaged ({found}): restore it from a backup.", backend="sqlite")
+        raise BackendError(f"{path} is damaged ({found}): restore it from a backup", backend="sqlite")
     since = db.execute(Q["fact"], {"name": "log_lost"}).get
     if since is None:
         return []

@@ -201,11 +201,11 @@ class Connections:
         """Raise when the file was removed or replaced: SQLite would go on with one that no path leads to any more."""
         if self._file is not None and not self._file.is_there():
             raise BackendUnavailable(
-                f"{self.path} was removed or replaced while it was open; open it again.", backend="sqlite"
+                f"{self.path} was removed or replaced while it was open: open it again", backend="sqlite"
             )
 
     def _closed(self) -> BackendError:
-        return BackendError(f"{self.path} is not open: open the store first.", backend="sqlite")
+        return BackendError(f"{self.path} is not open: open the store first", backend="sqlite")
 
     def translated(self, run: Callable[[], T]) -> T:
         """What `run` gives; SQLite's errors as ours."""
@@ -215,7 +215,7 @@ class Connections:
             raise translate(error, self.path) from error
         except OSError as error:
             reason = error.strerror or str(error)
-            raise BackendError(f"{self.path} cannot be used: {reason}.", backend="sqlite") from error
+            raise BackendError(f"{self.path} cannot be used: {reason}", backend="sqlite") from error
 
 
 class _File(NamedTuple):
@@ -293,23 +293,23 @@ def translate(error: apsw.Error, path: Path) -> BackendError:
     return kind(message.format(path=path, error=str(error).rstrip(".")), backend="sqlite")
 
 
-_OTHER: tuple[type[BackendError], str] = (BackendError, "SQLite failed on {path}: {error}.")
+_OTHER: tuple[type[BackendError], str] = (BackendError, "SQLite failed on {path}: {error}")
 _MEANINGS: dict[type[apsw.Error], tuple[type[BackendError], str]] = {
-    apsw.BusyError: (BackendUnavailable, "{path} is being written by another process; try again in a moment."),
-    apsw.LockedError: (BackendUnavailable, "{path} is being written by another process; try again in a moment."),
-    apsw.InterruptError: (BackendUnavailable, "A read of {path} was stopped because nobody waited for it any more."),
+    apsw.BusyError: (BackendUnavailable, "{path} is being written by another process; try again in a moment"),
+    apsw.LockedError: (BackendUnavailable, "{path} is being written by another process; try again in a moment"),
+    apsw.InterruptError: (BackendUnavailable, "a read of {path} was stopped because nobody waited for it any more"),
     apsw.FullError: (
         BackendUnavailable,
-        "The disk that holds {path} is full; nothing of this change was kept, free some space and try again.",
+        "the disk that holds {path} is full; nothing of this change was kept, free some space and try again",
     ),
     apsw.IOError: (
         BackendUnavailable,
-        "{path} could not be read or written ({error}); nothing of this change was kept, check the disk and try again.",
+        "{path} could not be read or written ({error}); nothing of this change was kept, check the disk and try again",
     ),
-    apsw.NoMemError: (BackendUnavailable, "SQLite ran out of memory on {path}; try again with a smaller batch."),
-    apsw.ReadOnlyError: (BackendError, "{path} cannot be written; check the permissions of the file and its folder."),
-    apsw.PermissionsError: (BackendError, "{path} cannot be read; check the permissions of the file and its folder."),
-    apsw.CantOpenError: (BackendError, "{path} cannot be opened; check the permissions of the file and its folder."),
-    apsw.NotADBError: (BackendError, "{path} is not a Recollect store; name another file."),
-    apsw.CorruptError: (BackendError, "{path} is damaged ({error}); restore it from a copy or from an export."),
+    apsw.NoMemError: (BackendUnavailable, "SQLite ran out of memory on {path}; try again with a smaller batch"),
+    apsw.ReadOnlyError: (BackendError, "{path} cannot be written; check the permissions of the file and its folder"),
+    apsw.PermissionsError: (BackendError, "{path} cannot be read; check the permissions of the file and its folder"),
+    apsw.CantOpenError: (BackendError, "{path} cannot be opened; check the permissions of the file and its folder"),
+    apsw.NotADBError: (BackendError, "{path} is not a Recollect store; name another file"),
+    apsw.CorruptError: (BackendError, "{path} is damaged ({error}); restore it from a copy or from an export"),
 }

@@ -57,7 +57,7 @@ def prepare(db: apsw.Connection, path: Path) -> None:
     _stamp(db, path)
     if db.pragma("journal_mode", "wal") != "wal":
         raise BackendError(
-            f"{path} is on a file system where processes cannot share memory: put the store on a local disk.",
+            f"{path} is on a file system where processes cannot share memory: put the store on a local disk",
             backend="sqlite",
         )
     before = db.pragma("user_version")
@@ -113,13 +113,13 @@ def _is_stamped(db: apsw.Connection) -> bool:
 
 
 def _not_ours(path: Path) -> BackendError:
-    return BackendError(f"{path} is not a Recollect store; it was left as it is, name another file.", backend="sqlite")
+    return BackendError(f"{path} is not a Recollect store; it was left as it is, name another file", backend="sqlite")
 
 
 def _refuse_newer(path: Path, version: int, newest: int) -> None:
     if version > newest:
         raise SchemaOutdated(
             f"{path} is a store of version {version}, and this Recollect knows versions up to {newest}: "
-            "upgrade it with `python3 -m pip install --upgrade recollect`.",
+            "upgrade it with `python3 -m pip install --upgrade recollect`",
             backend="sqlite",
         )

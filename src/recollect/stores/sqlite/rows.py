@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import apsw
 
+from recollect.stores.columns import Codec
 from recollect.stores.contents import Space, json_text
 from recollect.stores.named_sql import load
-from recollect.types import EmbeddingState, Memory
+from recollect.types import Memory
 
 Q = load(__name__, "records.sql")
 
-Columns: TypeAlias = tuple[Any, ...]
-"""What a memory is in the file, in the order of the `memories` query: `Memory`'s own, without its space."""
 
 NOWHERE: Final = 0
 """The number of every space that has no memory yet: spaces are numbered from 1, so nothing is ever found in it."""
@@ -33,63 +32,16 @@ def moment(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def encode(memory: Memory, *, place: int | None, embedding: EmbeddingState) -> Columns:
-    """A memory's columns. Its place and the state of its embedding are the store's to decide."""
-    return (
-        memory.id,
-        memory.text,
-        memory.namespace,
-        memory.kind,
-        memory.title,
-        json_text(memory.tags) if memory.tags else "[]",
-        memory.source,
-        memory.thread,
-        place,
-        json_text(memory.metadata) if memory.metadata else "{}",
-        micros(memory.created_at),
-        micros(memory.updated_at),
-        optional_micros(memory.occurred_at),
-        optional_micros(memory.expires_at),
-        memory.superseded_by,
-        memory.quality,
-        memory.hits,
-        optional_micros(memory.last_hit_at),
-        memory.used,
-        optional_micros(memory.last_used_at),
-        embedding,
-    )
+def _write_tags(tags: tuple[str, ...]) -> str:
+    return json_text(tags) if tags else "[]"
 
 
-def decode(space: str, columns: Columns) -> Memory:
-    (
-        id, text, namespace, kind, title, tags, source, thread, place, metadata,
-        created_at, updated_at, occurred_at, expires_at, superseded_by, quality, hits, last_hit_at,
-        used, last_used_at, embedding,
-    ) = columns  # fmt: skip
-    return Memory(
-        id,
-        space,
-        text,
-        namespace,
-        kind,
-        title,
-        () if tags == "[]" else tuple(json.loads(tags)),
-        source,
-        thread,
-        place,
-        {} if metadata == "{}" else json.loads(metadata),
-        moment(created_at),
-        moment(updated_at),
-        optional_moment(occurred_at),
-        optional_moment(expires_at),
-        superseded_by,
-        quality,
-        hits,
-        optional_moment(last_hit_at),
-        used,
-        optional_moment(last_used_at),
-        embedding,
-    )
+def _read_tags(tags: str) -> tuple[str, ...]:
+    return () if tags == "[]" else tuple(json.loads(tags))
+
+
+_CODEC: Final = Codec(micros, moment, _write_tags, _read_tags)
+encode, decode = _CODEC.encode, _CODEC.decode
 
 
 def fetch(db: apsw.Connection, space: Space, ids: Iterable[str]) -> dict[str, Memory]:
@@ -129,10 +81,6 @@ def tick(db: apsw.Connection) -> int:
 def as_json(values: Iterable[str] | Iterable[int]) -> str:
     """A list as one parameter, for `json_each`."""
     return json.dumps(list(values))
-
-
-def optional_micros(moment: datetime | None) -> int | None:
-    return None if moment is None else micros(moment)
 
 
 def optional_moment(value: int | None) -> datetime | None:

@@ -23,8 +23,8 @@ UPDATE clock SET seq = seq + 1 RETURNING seq
 -- name: memories
 -- Memories by id, in the order asked for.
 SELECT m.id, m.text, m.namespace, m.kind, m.title, m.tags, m.source, m.thread, m.place, m.metadata,
-       m.created_at, m.updated_at, m.occurred_at, m.expires_at, m.superseded_by, m.quality, m.hits, m.last_hit_at,
-       m.used, m.last_used_at, m.embedding
+       m.created_at, m.updated_at, m.occurred_at, m.expires_at, m.superseded_by, m.quality, m.embedding,
+       m.hits, m.last_hit_at, m.used, m.last_used_at
 FROM json_each(?2) AS wanted
 CROSS JOIN memories AS m ON m.space = +?1 AND m.id = wanted.value
 ORDER BY wanted.key
@@ -59,8 +59,8 @@ SELECT max(place) FROM memories WHERE space = +?1 AND namespace = ?2 AND thread 
 INSERT INTO memories (
     row, space, hash, linked,
     id, text, namespace, kind, title, tags, source, thread, place, metadata,
-    created_at, updated_at, occurred_at, expires_at, superseded_by, quality, hits, last_hit_at, used, last_used_at,
-    embedding
+    created_at, updated_at, occurred_at, expires_at, superseded_by, quality, embedding,
+    hits, last_hit_at, used, last_used_at
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: update_memory
@@ -69,7 +69,7 @@ INSERT INTO memories (
 UPDATE memories
 SET hash = ?2, id = ?3, text = ?4, namespace = ?5, kind = ?6, title = ?7, tags = ?8, source = ?9, thread = ?10,
     place = ?11, metadata = ?12, created_at = ?13, updated_at = ?14, occurred_at = ?15, expires_at = ?16,
-    superseded_by = ?17, quality = ?18, hits = ?19, last_hit_at = ?20, used = ?21, last_used_at = ?22, embedding = ?23,
+    superseded_by = ?17, quality = ?18, embedding = ?19, hits = ?20, last_hit_at = ?21, used = ?22, last_used_at = ?23,
     linked = CASE WHEN text = ?4 AND title = ?7 THEN linked ELSE 0 END
 WHERE row = ?1
 
