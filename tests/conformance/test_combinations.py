@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.indexes.qdrant_fixtures"]
 
-NO_INDEX = {"words", "history", "grants", "tokens", "replies"}
+NO_INDEX = {"words", "threads", "history", "grants", "tokens", "replies"}
 """Areas whose specs ask neither for vectors nor for walks: no index is asked, so none can make a difference."""
 AREAS = {
     "qdrant": {"vectors", "filters", "isolation"},

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from recollect.conformance import CAPABILITIES
+from recollect.ports import Ledger, Store
 from tests.third_party import install
 
 ROOT = Path(__file__).parents[2]
@@ -77,11 +79,12 @@ def counted(output: str) -> dict[str, int]:
 
 def test_a_store_that_does_less_is_held_to_what_it_declares(site: Path) -> None:
     """Filters and words are checked, specs about links and tokens are skipped, and the report says why."""
-    done = run_pytest(site, "--recollect-store", "theirs:small", "-k", "filters or tokens or walk")
+    done = run_pytest(site, "--recollect-store", "theirs:small", "-k", "filters or tokens or walk or another_space")
     assert done.returncode == 0, done.stdout
     counts = counted(done.stdout)
     assert counts["passed"] >= 12
     assert counts["skipped"] >= 10
+    assert "isolation.another_space_sees_nothing] SKIPPED" not in done.stdout
     assert "the store leaves out links, which has " in done.stdout
     assert "the store leaves out tokens, which has add_token()" in done.stdout
 
@@ -90,7 +93,7 @@ def test_a_store_that_breaks_a_rule_fails_with_the_assertion(site: Path) -> None
     """The test is named after the spec, and the failure shows what the spec compared."""
     done = run_pytest(site, "--recollect-store", "theirs:forgetful", "-k", "beside")
     assert done.returncode == 1
-    assert "test_spec[records.beside_closes_the_gap]" in done.stdout
+    assert "test_spec[threads.beside_closes_the_gap]" in done.stdout
     assert "after: ('b', 'c') != ('c',)" in done.stdout
     assert counted(done.stdout) == {"failed": 1, "passed": 1}
 
@@ -124,6 +127,13 @@ def test_other_runs_load_nothing_of_recollect(site: Path) -> None:
     )
     done = run_pytest(site, str(site / "test_else.py"))
     assert counted(done.stdout) == {"passed": 1}, done.stdout
+
+
+def test_capabilities_are_calls_of_a_store() -> None:
+    """Each call that a store may leave out is one of the ports', and belongs to one capability."""
+    calls = [call for calls in CAPABILITIES.values() for call in calls]
+    assert len(calls) == len(set(calls))
+    assert set(calls) <= {*dir(Store), *dir(Ledger)}
 
 
 def test_the_plugin_comes_with_recollect() -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from recollect.conformance.samples import ALL, HERE, raises, reached, record
+from recollect.conformance.samples import ALL, HERE, edges, raises, reached, record
 from recollect.errors import InvalidRequest, NotFound
 from recollect.ports import Reached, Store
 from recollect.types import Edge, Filter
@@ -23,7 +23,7 @@ async def spec_links_come_back(store: Store) -> None:
     """Each link is there as it was given; two relations between the same ends are two links."""
     given = [Edge("a", "b"), Edge("a", "b", "cause", 0.5), Edge("b", "a", "cause", 1e-9)]
     await _linked(store, *given)
-    stored = [edge async for edge in store.edges(HERE)]
+    stored = await edges(store)
     assert sorted(stored, key=lambda edge: edge.strength) == sorted(given, key=lambda edge: edge.strength)
 
 
@@ -31,7 +31,7 @@ async def spec_a_link_given_again_replaces_its_strength(store: Store) -> None:
     """Same ends and relation: one link, with the last strength."""
     await _linked(store, Edge("a", "b", strength=0.5))
     await store.link(HERE, [Edge("a", "b", strength=0.25)])
-    assert [edge async for edge in store.edges(HERE)] == [Edge("a", "b", strength=0.25)]
+    assert await edges(store) == [Edge("a", "b", strength=0.25)]
 
 
 async def spec_impossible_links_are_refused(store: Store) -> None:
@@ -44,7 +44,7 @@ async def spec_impossible_links_are_refused(store: Store) -> None:
         await store.link(HERE, [Edge("b", "a"), Edge("a", "a")])
     with raises(NotFound, "nowhere"):
         await store.link(HERE, [Edge("b", "a"), Edge("a", "nowhere")])
-    assert [edge async for edge in store.edges(HERE)] == []
+    assert await edges(store) == []
 
 
 async def spec_unlink_takes_what_is_named(store: Store) -> None:
@@ -54,7 +54,7 @@ async def spec_unlink_takes_what_is_named(store: Store) -> None:
     assert await store.unlink(HERE, "a", "b", "x") == 0
     assert await store.unlink(HERE, "a", "b") == 2
     assert await store.unlink(HERE, "a", "nothing") == 0
-    assert [edge async for edge in store.edges(HERE)] == [Edge("b", "a", "x")]
+    assert await edges(store) == [Edge("b", "a", "x")]
 
 
 async def spec_edges_of_some(store: Store) -> None:
@@ -62,11 +62,11 @@ async def spec_edges_of_some(store: Store) -> None:
     await store.add(HERE, [record(f"{number:04}") for number in range(1501)])
     chain = [Edge(f"{number:04}", f"{number + 1:04}") for number in range(1500)]
     await store.link(HERE, chain)
-    every = [edge async for edge in store.edges(HERE)]
+    every = await edges(store)
     assert sorted(every, key=lambda edge: edge.source) == chain
-    some = [edge async for edge in store.edges(HERE, ["0005", "0006", "nothing"])]
+    some = await edges(store, ["0005", "0006", "nothing"])
     assert sorted(some, key=lambda edge: edge.source) == chain[4:7]
-    assert [edge async for edge in store.edges(HERE, [])] == []
+    assert await edges(store, []) == []
 
 
 async def spec_walk_follows_both_directions(store: Store) -> None:

@@ -9,9 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from recollect.conformance.samples import ALL, HERE, MODEL, NOW, found, ids, memory, nearest, raises, record, unit
+from recollect.conformance.samples import (
+    ALL,
+    HERE,
+    MODEL,
+    NOW,
+    edges,
+    found,
+    ids,
+    memory,
+    nearest,
+    raises,
+    record,
+    unit,
+)
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
-from recollect.ports import Beside, Store
+from recollect.ports import Store
 from recollect.types import Edge, Filter, Generation, Memory
 
 COMPLETE = Memory(
@@ -204,48 +217,6 @@ async def _pages(store: Store, *, newest_first: bool = False) -> list[list[str]]
             return pages
 
 
-async def spec_a_thread_grows_at_its_end(store: Store) -> None:
-    """A memory without a place goes behind the last one of its thread; a given place is kept."""
-    await store.add(HERE, [record("a", thread="t"), record("b", thread="t"), record("c", thread="other")])
-    await store.add(HERE, [record("d", thread="t", place=10), record("e", thread="t")])
-    await store.add(HERE, [record("f", thread="t")])
-    order = await store.beside(HERE, ["a"], 10)
-    assert order["a"] == Beside((), ("b", "d", "e", "f"))
-    stored = await store.get(HERE, ["d", "e", "f"])
-    assert [memory.place for memory in stored.values()] == [10, 11, 12]
-
-
-async def spec_beside_is_nearest_first(store: Store) -> None:
-    """`beside` reaches as far as asked, nearest first on each side, and knows nothing outside of threads."""
-    await store.add(HERE, [record(id, thread="t", place=place) for place, id in enumerate("ebacd")])
-    await store.add(HERE, [record("alone"), record("z", thread="u")])
-    around = await store.beside(HERE, ["a", "e", "z", "alone", "nothing"], 2)
-    assert around == {"a": Beside(("b", "e"), ("c", "d")), "e": Beside((), ("b", "a")), "z": Beside((), ())}
-    assert (await store.beside(HERE, ["a"], 1))["a"] == Beside(("b",), ("c",))
-
-
-async def spec_a_thread_belongs_to_its_namespace(store: Store) -> None:
-    """The same thread name in two namespaces is two threads, each with its own places and neighbours; a memory that
-    changes namespaces goes to the end of the other thread.
-    """
-    one = [record(id, thread="t") for id in "ab"]
-    other = [record(id, thread="t", namespace="other") for id in "xyz"]
-    await store.add(HERE, [one[0], *other, one[1]])
-    stored = await store.get(HERE, ["a", "b", "x", "y", "z"])
-    assert [memory.place for memory in stored.values()] == [0, 1, 0, 1, 2]
-    assert await store.beside(HERE, ["a", "y"], 5) == {"a": Beside((), ("b",)), "y": Beside(("x",), ("z",))}
-    assert await ids(store, replace(ALL, thread="t")) == ["a", "b", "x", "y", "z"]
-    assert (await store.update(HERE, "x", {"namespace": "default"}, now=NOW)).place == 2
-    assert await store.beside(HERE, ["x", "y"], 5) == {"x": Beside(("b", "a"), ()), "y": Beside((), ("z",))}
-
-
-async def spec_beside_closes_the_gap(store: Store) -> None:
-    """A forgotten memory is nobody's neighbour."""
-    await store.add(HERE, [record(id, thread="t") for id in "abc"])
-    await store.forget(HERE, ["b"])
-    assert (await store.beside(HERE, ["a"], 2))["a"] == Beside((), ("c",))
-
-
 async def spec_update_changes_what_is_named(store: Store) -> None:
     """An update changes the named fields and `updated_at`, and answers with the memory as it is then stored."""
     await store.add(HERE, [replace(record("x"), memory=COMPLETE)])
@@ -312,21 +283,12 @@ async def spec_update_of_the_text_replaces_words_and_vector(store: Store) -> Non
 async def spec_update_of_another_field_keeps_the_vector(store: Store) -> None:
     """What changes neither title nor text leaves the vector and the links alone."""
     await store.set_generation(MODEL)
-    edges = [Edge("a", "b", "similar")]
-    await store.add(HERE, [record("b"), record("a", vector=unit(1), edges=edges, linked=True)])
+    link = [Edge("a", "b", "similar")]
+    await store.add(HERE, [record("b"), record("a", vector=unit(1), edges=link, linked=True)])
     assert (await store.update(HERE, "a", {"quality": 1.0, "text": "memory a"}, now=NOW)).embedding == "ready"
     assert await nearest(store, unit(1)) == ["a"]
-    assert [edge async for edge in store.edges(HERE)] == edges
+    assert await edges(store) == link
     assert await store.unlinked(HERE, limit=10) == []
-
-
-async def spec_update_moves_between_threads(store: Store) -> None:
-    """A memory that changes threads goes to the new one's end, and one that leaves has no place any more."""
-    await store.add(HERE, [record(id, thread="t") for id in "abc"] + [record("x", thread="u")])
-    assert (await store.update(HERE, "b", {"thread": "u"}, now=NOW)).place == 1
-    assert await store.beside(HERE, ["a", "x"], 1) == {"a": Beside((), ("c",)), "x": Beside((), ("b",))}
-    assert (await store.update(HERE, "a", {"thread": None}, now=NOW)).place is None
-    assert await store.beside(HERE, ["a"], 1) == {}
 
 
 async def spec_a_place_needs_a_thread(store: Store) -> None:
@@ -341,8 +303,8 @@ async def spec_a_place_needs_a_thread(store: Store) -> None:
 async def spec_forget_leaves_nothing(store: Store) -> None:
     """A forgotten memory is in no list, word, vector or link; the count says how many there were."""
     await store.set_generation(MODEL)
-    edges = [Edge("a", "b")]
-    await store.add(HERE, [record("b"), record("a", "an umbrella", vector=unit(1), tags=("t",), edges=edges)])
+    link = [Edge("a", "b")]
+    await store.add(HERE, [record("b"), record("a", "an umbrella", vector=unit(1), tags=("t",), edges=link)])
     assert await store.forget(HERE, ["a", "nothing"]) == 1
     assert await store.forget(HERE, ["a"]) == 0
     assert await store.get(HERE, ["a"]) == {}
@@ -350,7 +312,7 @@ async def spec_forget_leaves_nothing(store: Store) -> None:
     assert await found(store, "umbrella") == []
     assert await nearest(store, unit(1)) == []
     assert await store.vectors(HERE, ["a"]) == {}
-    assert [edge async for edge in store.edges(HERE)] == []
+    assert await edges(store) == []
 
 
 async def spec_what_was_forgotten_can_be_remembered_again(store: Store) -> None:
@@ -359,7 +321,7 @@ async def spec_what_was_forgotten_can_be_remembered_again(store: Store) -> None:
     await store.forget(HERE, ["a"])
     assert (await store.add(HERE, [record("a", "same")]))[0].created
     assert await ids(store, replace(ALL, tags=("old",))) == []
-    assert [edge async for edge in store.edges(HERE)] == []
+    assert await edges(store) == []
 
 
 async def spec_hits_are_counted(store: Store) -> None:
@@ -412,8 +374,8 @@ async def spec_a_batch_brings_its_links(store: Store) -> None:
     await store.add(HERE, [record("old", "same")])
     batch = [record("a", edges=[Edge("a", "b", "next", 0.5), Edge("a", "copy")]), record("b"), record("copy", "same")]
     await store.add(HERE, batch)
-    edges = [edge async for edge in store.edges(HERE)]
-    assert sorted(edges, key=lambda edge: edge.target) == [Edge("a", "b", "next", 0.5), Edge("a", "old")]
+    linked = await edges(store)
+    assert sorted(linked, key=lambda edge: edge.target) == [Edge("a", "b", "next", 0.5), Edge("a", "old")]
 
 
 async def spec_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:

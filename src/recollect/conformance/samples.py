@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from recollect.ports import Store, WordSearch
 from recollect.text.query import parse_query
-from recollect.types import Filter, Generation, Memory, Record
+from recollect.types import Edge, Filter, Generation, Memory, Record
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -66,6 +66,11 @@ async def reached(store: Store, seeds: list[str], where: Filter = ALL, *, depth:
 async def ids(store: Store, where: Filter = ALL) -> list[str]:
     """The ids of a whole space."""
     return [memory.id for memory in (await store.list(HERE, where, limit=1000)).memories]
+
+
+async def edges(store: Store, ids: Sequence[str] | None = None, *, space: str = HERE) -> list[Edge]:
+    """The links of a space, or those that touch these ids."""
+    return [edge async for edge in store.edges(space, ids)]
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from recollect.conformance import (
     outbox,
     records,
     replies,
+    threads,
     tokens,
     upkeep,
     usage,
@@ -57,6 +58,7 @@ def _specs(module: ModuleType) -> Iterator[Spec]:
 
 AREAS = (
     records,
+    threads,
     history,
     upkeep,
     filters,

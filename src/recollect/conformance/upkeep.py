@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recollect.conformance.samples import HERE, MODEL, NOW, memory, nearest, record, unit
+from recollect.conformance.samples import HERE, MODEL, NOW, edges, memory, nearest, record, unit
 from recollect.ports import Store
 from recollect.types import Edge
 
@@ -66,8 +66,8 @@ async def spec_what_was_forgotten_meanwhile_is_not_linked(store: Store) -> None:
     await store.add(HERE, [record("a", vector=unit(1)), record("b", vector=unit(1))])
     await store.link_nearest(HERE, {"a": [Edge("a", "gone"), Edge("a", "b")], "gone": [Edge("gone", "b")]})
     await store.add(HERE, [record("c", edges=[Edge("c", "gone"), Edge("c", "b")])])
-    edges = [edge async for edge in store.edges(HERE)]
-    assert sorted(edges, key=lambda edge: edge.source) == [Edge("a", "b"), Edge("c", "b")]
+    linked = await edges(store)
+    assert sorted(linked, key=lambda edge: edge.source) == [Edge("a", "b"), Edge("c", "b")]
     assert await store.unlinked(HERE, limit=10) == ["b"]
 
 
@@ -79,7 +79,7 @@ async def spec_update_of_the_text_makes_its_nearest_anew(store: Store) -> None:
         await store.add(HERE, [record(id, vector=unit(1), linked=True) for id in "ab"])
         await store.link(HERE, [Edge("a", "b", "similar"), *kept])
         await store.update(HERE, "a", change, vector=unit(0, 1), now=NOW)
-        assert [edge async for edge in store.edges(HERE)] == kept
+        assert await edges(store) == kept
         assert await store.unlinked(HERE, limit=10) == ["a"]
         await store.forget(HERE, ["a", "b"])
 
