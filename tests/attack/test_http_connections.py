@@ -124,6 +124,7 @@ async def test_dozens_who_drip_hold_nothing(server: Listening, client: AsyncReco
         for reader, _ in held:
             await reader.read(1)  # an answer's beginning, or an end without one
         await all_let_go(server)
+        assert not server.connections
 
 
 @pytest.mark.parametrize("path", ["/v1/spaces/work/export", "/v1/spaces/work/memories?limit=400"])
@@ -135,6 +136,7 @@ async def test_who_does_not_read_is_not_waited_for(server: Listening, work: Asyn
         async with server.connect(asked) as (reader, _):
             await reader.readexactly(1)
             await all_let_go(server)
+            assert not server.connections
 
 
 async def test_who_reads_fast_enough_may_take_any_time(client: AsyncRecollect, work: AsyncSpace) -> None:

@@ -190,6 +190,7 @@ async def test_what_waits_for_a_vector_gets_it_in_the_running_process(
     async with asyncio.timeout(30):
         while (await work.get(made.memory.id)).embedding != "ready":  # noqa: ASYNC110  # no event tells: that is the point
             await asyncio.sleep(0.01)
+    assert (await work.recall("boiler", lanes={"keyword": {"weight": 0}}))[0].memory.id == made.memory.id
 
 
 async def test_one_text_that_cannot_be_embedded_does_not_hold_up_the_others(

@@ -42,6 +42,7 @@ async def test_an_embedder_that_fails_is_left_to_whoever_embeds(url: str, kind: 
     embedder.down = True
     async with AsyncRecollect(url, embedder=embedder) as client:
         await client.warm_up()
+        assert (await client.space("work").stats()).memories == 0  # the client goes on
 
 
 async def test_a_provider_is_not_asked(url: str, embedder: FlakyEmbedder) -> None:

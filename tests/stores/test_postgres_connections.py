@@ -347,13 +347,18 @@ async def test_a_cancelled_wait_for_a_connection(connections: Connections) -> No
     """Who stops waiting for a connection does not keep it from others."""
     go_on = asyncio.Event()
 
+    held = asyncio.Semaphore(0)
+
     async def hold(db: Database) -> list[str]:
+        held.release()
         await go_on.wait()
         return await spaces(db)
 
     holding = [asyncio.create_task(connections.read(hold)) for _ in range(SIZE)]
+    for _ in range(SIZE):
+        await held.acquire()
     waiting = [asyncio.create_task(connections.read(spaces)) for _ in range(5)]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)  # they begin to wait
     for task in waiting:
         task.cancel()
     gone = await asyncio.gather(*waiting, return_exceptions=True)

@@ -119,6 +119,8 @@ async def test_an_empty_schema_is_used(pg_database: str) -> None:
     """A schema that an administrator has made for us is filled."""
     execute(pg_database, "CREATE SCHEMA recollect")
     await make_store(pg_database)
+    with psycopg.connect(pg_database) as db:
+        assert db.execute("SELECT count(*) FROM recollect.memories").fetchone() is not None
 
 
 async def test_a_newer_store_is_refused(pg_database: str) -> None:

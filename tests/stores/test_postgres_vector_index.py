@@ -189,6 +189,7 @@ async def test_a_load_that_turns_out_to_be_large(spaces: Spaces) -> None:
 
     async with spaces.search.loading(0):
         await until(outgrown)
+        assert await spaces.has_none()
 
 
 async def test_a_small_load_leaves_the_index(spaces: Spaces) -> None:

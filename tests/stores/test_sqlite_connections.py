@@ -172,7 +172,9 @@ async def test_waiting_for_another_writer_holds_up_nothing_else(tmp_path: Path) 
     other = apsw.Connection(str(connections.path))
     other.execute("BEGIN IMMEDIATE")
     waiting = asyncio.create_task(write(connections, "a"))
-    await asyncio.sleep(0.1)
+    for _ in range(10):
+        assert await connections.read(spaces) == []
+    assert not waiting.done()
     other.execute("COMMIT")
     await waiting
     assert await connections.read(spaces) == ["a"]
@@ -210,7 +212,9 @@ async def test_a_store_is_known_again_from_another_folder(tmp_path: Path, monkey
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     await write(connections, "a")
+    assert await connections.read(spaces) == ["a"]
     await connections.close()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_every_driver_error_is_translated() -> None:

@@ -63,6 +63,7 @@ async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     path.touch()
     await make_store(path)
+    assert path.stat().st_size > 0
 
 
 async def test_the_header_says_whose_file_it_is(tmp_path: Path) -> None:

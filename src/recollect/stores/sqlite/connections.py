@@ -50,7 +50,7 @@ class Connections:
         prepare: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
         """`prepare` gives each new connection the functions that the SQL run on it calls."""
-        self.path = path
+        self.path = path.absolute()  # the process may go to another folder
         self._prepare = prepare
         self._limit = readers
         self._busy_milliseconds = int(busy_seconds * 1000)
@@ -170,7 +170,7 @@ class Connections:
             migrations.prepare(db, self.path)
             if torn:
                 closing.note_lost_log(db, self.path)
-            self._file = _File.at(self.path.absolute())
+            self._file = _File.at(self.path)
         except BaseException:
             db.close()
             raise
@@ -219,7 +219,7 @@ class Connections:
 
 
 class _File(NamedTuple):
-    """Which file a path led to; the path is absolute, for the process may go to another folder."""
+    """Which file a path led to."""
 
     path: Path
     device: int

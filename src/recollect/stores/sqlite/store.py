@@ -84,7 +84,7 @@ class SqliteStore:
     in_process = True
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # the process may go to another folder
         self._connections = Connections(self.path, prepare=words.register)
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
         self._counts = word_scores.Counts()
