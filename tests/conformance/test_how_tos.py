@@ -66,12 +66,24 @@ def test_add_a_recipe(copy: Path) -> None:
     assert answer["hits"][0]["memory"]["text"] == "Invoice 12345 was paid"
 
 
+def install_as_declared(folder: Path, name: str, code: str, declared: str) -> None:
+    """Install a module with the entry points of its `pyproject.toml`."""
+    ((group, points),) = tomllib.loads(declared)["project"]["entry-points"].items()
+    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+    install(folder, name, code, f"[{group}]\n{lines}\n")
+
+
+def test_add_a_leg(tmp_path: Path) -> None:
+    """The package of the how-to adds a leg that a recipe names, and the answer says what it found."""
+    (declared,), (code, use) = blocks("Add a leg", "toml"), blocks("Add a leg", "python")
+    install_as_declared(tmp_path, "recollect_identifiers", code, declared)
+    assert run(tmp_path, "-c", use) == "Invoice 12346 is still open ['numbers', 'vector']\n"
+
+
 def test_add_a_store(tmp_path: Path) -> None:
     """The package of the how-to passes specs of the kit, and its scheme opens its store."""
     (declared,), (code,) = blocks("Add a store", "toml"), blocks("Add a store", "python")
-    ((group, points),) = tomllib.loads(declared)["project"]["entry-points"].items()
-    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
-    install(tmp_path, "recollect_notes", code, f"[{group}]\n{lines}\n")
+    install_as_declared(tmp_path, "recollect_notes", code, declared)
     kit = ("-m", "pytest", "-p", "recollect_conformance", "--recollect-store", "recollect_notes:make", "-k", "history")
     assert " passed" in run(tmp_path, *kit, "-p", "no:cacheprovider")
     store = ("--store", f"notes://{tmp_path / 'notes.db'}", "--embedder", "hashing")
