@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,11 @@ __all__ = [  # fixtures of other modules
 ]  # fmt: skip
 
 SHARED = Path(__file__).parents[1].parent / "shared"
+
+
+def pytest_configure() -> None:
+    """A run that was started in the background ignores Ctrl-C, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -164,11 +164,6 @@ def test_a_reader_that_leaves(cli: Cli) -> None:
         assert done.stdout[-2:] in (b"0\n", b"1\n"), words
 
 
-def heed_interrupts() -> None:
-    """What was started in the background ignores Ctrl-C, and so would all that it starts."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def test_an_interrupt(cli: Cli) -> None:
     """Ctrl-C ends an import that waits for its next line, with exit code 130; what it stored is there."""
     started = subprocess.Popen(
@@ -177,7 +172,6 @@ def test_an_interrupt(cli: Cli) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, **cli.environment},
-        preexec_fn=heed_interrupts,
     )
     assert started.stdin is not None
     started.stdin.write(b"".join(b'{"text": "memory %d"}\n' % n for n in range(EMBED_BATCH)))
