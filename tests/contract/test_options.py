@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from math import isfinite
 from typing import Annotated, Any
 
 import pytest
 import typer
 
-from recollect import options
+from recollect import AsyncSpace, Draft, options
 from recollect.engine.query import parse_query
+from recollect.engine.tokens import AsyncTokens
 from recollect.errors import InvalidRequest
 from recollect.options import Declared, Door, Option, RecallOptions, declared
 from recollect.servers.cli.main import app
@@ -96,6 +99,27 @@ def test_the_command_line_offers_every_option(group: type) -> None:
     for one in offered(group, "cli"):
         assert one.required or set(flags_of(one).split("/")) <= known or one.name in {a.name for a in arguments}, one
     assert len([one for one in offered(group, "cli") if one.required]) <= len(arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "group"),
+    [
+        (AsyncSpace.list, options.PageOptions),
+        (AsyncSpace.link, options.Link),
+        (AsyncSpace.neighbors, options.Walk),
+        (AsyncSpace.grant, options.NewGrant),
+        (AsyncTokens.create, options.NewToken),
+        (Draft, options.NewMemory),
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_the_library_has_the_declared_defaults(call: Callable[..., Any], group: type) -> None:
+    """A default that a signature repeats is the declared one."""
+    repeated = [one for one in signature(call).parameters.values() if one.name in declared(group)]
+    assert any(one.default not in (None, one.empty) for one in repeated)
+    for one in repeated:
+        if one.default is not one.empty and one.name != "metadata":
+            assert one.default == declared(group)[one.name].option.default, one.name
 
 
 def test_what_a_door_leaves_out_has_a_reason() -> None:
