@@ -74,7 +74,7 @@ class AsyncNamespace:
         self._engine.first_use(self.space)
         remembered = await self._engine.rememberer.remember(self.space, self._reach.draft(draft))
         self._engine.wrote()
-        self._embed_later(remembered.memory)
+        self._engine.upkeep.catch_up(self.space)
         return remembered
 
     async def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
@@ -115,6 +115,7 @@ class AsyncNamespace:
         await self._reach.allow("write")
         gone = await self._store.forget(self.space, await self._reach.among(wanted))
         self._engine.wrote()
+        self._engine.upkeep.catch_up(self.space)
         return gone
 
     async def supersede(
@@ -135,7 +136,7 @@ class AsyncNamespace:
             raise InvalidRequest(f"memory {new!r} is itself superseded: name the one that holds now")
         successor = await self._engine.rememberer.supersede(self.space, old, new)
         self._engine.wrote()
-        self._embed_later(successor)
+        self._engine.upkeep.catch_up(self.space)
         return successor
 
     async def link(self, source: str, target: str, relation: str = "related", strength: float = 1.0) -> None:
@@ -175,11 +176,6 @@ class AsyncNamespace:
         if id not in found:
             raise self._reach.missing(id)
         return found[id]
-
-    def _embed_later(self, memory: Memory) -> None:
-        """What the embedder could not take now gets its vector in the background."""
-        if memory.embedding == "pending":
-            self._engine.upkeep.catch_up(self.space)
 
 
 class AsyncSpace(AsyncNamespace):

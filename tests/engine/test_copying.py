@@ -20,7 +20,7 @@ from recollect.engine.usage import EVER
 from recollect.ports import Store
 from recollect.settings import PostgresSettings
 from recollect.stores.sqlite.store import SqliteStore
-from recollect.types import Bucket, Edge, Generation, Memory, Record, Remembered, Token, Usage
+from recollect.types import Bucket, Edge, Generation, Memory, Record, Remembered, Scored, Token, Usage
 
 MakeStore = Callable[[], Store]
 WAYS = ["sqlite to sqlite", "sqlite to postgres", "postgres to sqlite"]
@@ -73,7 +73,7 @@ async def fill(store: Store) -> None:
     await store.add("here", [record("turn 1", "yes", thread="chat"), record("turn 2", "yes", thread="chat", place=0)])
     await store.add("here", [record(id, thread="one place", place=7, vector=unit(0.3, 1)) for id in "ab"])
     await store.link("here", [Edge("a", "another", "because", 0.1), Edge("waits", "a"), Edge("a", "waits", "so")])
-    await store.link_nearest("here", {"b": [Edge("b", "a", "similar", 0.7), Edge("b", "again", "similar", 1 / 3)]})
+    await store.link_nearest("here", {"b": [Scored("a", 0.7), Scored("again", 1 / 3)]})
     await store.mark_hits("here", {"a": 3}, now=NOW)
     await store.mark_used("here", ["a", "b"], now=NOW)
     await store.supersede("here", "waits", "fails", now=NOW)

@@ -7,7 +7,6 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -33,7 +32,6 @@ DRAFTS = [Draft(text, id=f"{number:03}") for number, text in enumerate(TEXTS[:28
 FEW = 50
 QUESTIONS = ("who settled a bill?", "Greta and animals", "letters to lawyers", "what happened at the harbour?",
              "bread", "Who went to see the cyclists?", "the printer in Ulm", "craftsmanship")  # fmt: skip
-NO_LINKS: dict[str, Any] = {"weights": {"graph": 0}}
 NEARLY = 1e-3
 """Cosines are exact to six digits, and a score is a hundred times as large as a cosine at most."""
 
@@ -71,12 +69,11 @@ async def in_reverse(space: AsyncSpace) -> None:
     await asyncio.gather(*(work() for _ in range(4)))
 
 
-async def answers(space: AsyncSpace, **options: Any) -> list[Answer]:
+async def answers(space: AsyncSpace) -> list[Answer]:
+    """With everything that the default recipe asks, once upkeep is done."""
+    await space.settle()
     return [
-        [
-            (hit.memory.id, {part.lane: part.contribution for part in hit.why})
-            for hit in await space.recall(question, **options)
-        ]
+        [(hit.memory.id, {part.lane: part.contribution for part in hit.why}) for hit in await space.recall(question)]
         for question in QUESTIONS
     ]
 
@@ -95,7 +92,7 @@ def wanted() -> dict[int, list[Answer]]:
     async def answered(count: int) -> list[Answer]:
         async with AsyncRecollect("sqlite:///:memory:") as recollect:
             await recollect.space("work").remember_many(DRAFTS[:count])
-            return await answers(recollect.space("work"), **NO_LINKS)
+            return await answers(recollect.space("work"))
 
     return {count: asyncio.run(answered(count)) for count in (FEW, len(DRAFTS))}
 
@@ -104,22 +101,16 @@ def wanted() -> dict[int, list[Answer]]:
 async def test_answers_do_not_depend_on_how_the_memories_came(
     load: Load, urls: Sequence[str], wanted: dict[int, list[Answer]]
 ) -> None:
-    """The same ids, order and scores by meaning and by words: loaded at once, one by one or in reverse, on both stores,
-    and again after a restart. Links do depend on it, for a memory is linked to the nearest of those there are: with
-    them, both stores answer alike where the memories came in the same order.
+    """The same ids, order and scores by meaning, words and links: loaded at once, one by one or in reverse, on both
+    stores, and again after a restart.
     """
-    with_links = []
     for url in urls:
         async with AsyncRecollect(url) as recollect:
             space = recollect.space("work")
             await load(space)
-            assert_same(await answers(space, **NO_LINKS), wanted[len(DRAFTS)])
+            assert_same(await answers(space), wanted[len(DRAFTS)])
         async with AsyncRecollect(url) as recollect:
-            assert_same(await answers(recollect.space("work"), **NO_LINKS), wanted[len(DRAFTS)])
-            await recollect.space("work").settle()
-            with_links.append(await answers(recollect.space("work")))
-    if load is not in_reverse:
-        assert_same(*with_links)
+            assert_same(await answers(recollect.space("work")), wanted[len(DRAFTS)])
 
 
 async def test_answers_follow_a_space_that_grows_and_shrinks(
@@ -130,8 +121,8 @@ async def test_answers_follow_a_space_that_grows_and_shrinks(
         async with AsyncRecollect(url) as recollect:
             space = recollect.space("work")
             await space.remember_many(DRAFTS[:FEW])
-            assert_same(await answers(space, **NO_LINKS), wanted[FEW])
+            assert_same(await answers(space), wanted[FEW])
             await space.remember_many(DRAFTS[FEW:])
-            assert_same(await answers(space, **NO_LINKS), wanted[len(DRAFTS)])
+            assert_same(await answers(space), wanted[len(DRAFTS)])
             await space.forget(*(str(draft.id) for draft in DRAFTS[FEW:]))
-            assert_same(await answers(space, **NO_LINKS), wanted[FEW])
+            assert_same(await answers(space), wanted[FEW])

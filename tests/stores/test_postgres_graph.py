@@ -18,7 +18,7 @@ from recollect.stores.contents import Space
 from recollect.stores.named_sql import read
 from recollect.stores.postgres.store import PostgresStore
 from recollect.stores.sqlite import graph as sqlite_graph
-from recollect.types import Edge, Filter, Record
+from recollect.types import Edge, Filter, Record, Scored
 
 NODES = "abcdefg"
 NODE = st.sampled_from(NODES)
@@ -105,7 +105,7 @@ async def test_links_to_what_others_forget(pg_store: PostgresStore) -> None:
 
     async def link_all() -> None:
         for edge in edges:
-            await pg_store.link_nearest("here", {edge.source: [edge]})
+            await pg_store.link_nearest("here", {edge.source: [Scored(edge.target, edge.strength)]})
             try:
                 await pg_store.link("here", [edge])
             except NotFound:

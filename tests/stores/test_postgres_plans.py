@@ -155,6 +155,10 @@ def test_records(db: psycopg.Connection, statement: str, index: str) -> None:
         ("hold_ends", "memories_space_id_key"),
         ("mark_linked", "unlinked_pkey"),
         ("delete_relation", "edges_by_source"),
+        ("unlink_others", "edges_by_target"),
+        ("nearest_of", "edges_by_source"),
+        ("weakest", "edges_by_source"),
+        ("waiting_among", "unlinked_pkey"),
         ("edges_of", "edges_by_target"),
     ],
 )

@@ -23,7 +23,7 @@ from recollect.conformance.samples import (
 )
 from recollect.errors import NotFound
 from recollect.ports import Ledger, Store
-from recollect.types import Bucket, Edge, Usage
+from recollect.types import Bucket, Edge, Scored, Usage
 
 Call: TypeAlias = Callable[[Store], Awaitable[Any]]
 
@@ -72,7 +72,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "vectors": (lambda store: store.vectors(THERE, IDS), {}),
     "settle": (lambda store: store.settle(THERE), None),
     "link": (lambda store: _refused(store.link(THERE, [Edge("a", "b")])), None),
-    "link_nearest": (lambda store: store.link_nearest(THERE, {"a": [Edge("a", "b", "similar")], "b": []}), None),
+    "link_nearest": (lambda store: store.link_nearest(THERE, {"a": [Scored("b", 1)], "b": []}), None),
     "unlink": (lambda store: store.unlink(THERE, "a", "b"), 0),
     "walk": (lambda store: store.walk(THERE, ["a"], ALL, depth=3, limit=10), []),
     "edges": (_edges, []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.conformance.samples import HERE, MODEL, NOW, memory, record, unit
 from recollect.ports import Store
-from recollect.types import SIMILAR, Edge
+from recollect.types import Edge, Scored
 
 VECTORS = "vectors here"
 LINKS = "links here"
@@ -50,7 +50,7 @@ async def spec_a_vector_index_is_told_of_vectors_and_of_what_filters_ask(store: 
     await _furnish(store)
     assert await told(store, VECTORS) == ["a", "b", "c"]
     await store.link(HERE, [Edge("a", "b")])
-    await store.link_nearest(HERE, {"a": [Edge("a", "b", SIMILAR)]})
+    await store.link_nearest(HERE, {"a": [Scored("b", 1)]})
     await store.mark_hits(HERE, {"a": 1}, now=NOW)
     assert await told(store, VECTORS) == []
     await store.add(HERE, [record("d"), record("e", vector=unit(0, 1))])
@@ -101,7 +101,7 @@ async def spec_whatever_changes_again_before_it_is_told_is_one_entry(store: Stor
         await told(store, index)
     for strength in (0.5, 0.25):
         await store.link(HERE, [Edge("a", "b", strength=strength)])
-        await store.link_nearest(HERE, {"a": [Edge("a", "c", SIMILAR, strength)]})
+        await store.link_nearest(HERE, {"a": [Scored("c", strength)]})
         await store.put_vectors(HERE, [(memory("a", "umbrella a"), unit(1, strength))])
         await store.update(HERE, "a", {"quality": strength}, now=NOW)
     assert await told(store, LINKS) == ["a"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from recollect.conformance.samples import HERE, MODEL, NOW, edges, memory, nearest, record, unit
 from recollect.ports import Store
-from recollect.types import Edge
+from recollect.types import SIMILAR, Edge, Scored
 
 
 async def spec_pending_waits_for_a_vector(store: Store) -> None:
@@ -64,24 +64,78 @@ async def spec_what_was_forgotten_meanwhile_is_not_linked(store: Store) -> None:
     """`link_nearest` and `add` leave out links whose end is gone, and keep the others."""
     await store.set_generation(MODEL)
     await store.add(HERE, [record("a", vector=unit(1)), record("b", vector=unit(1))])
-    await store.link_nearest(HERE, {"a": [Edge("a", "gone"), Edge("a", "b")], "gone": [Edge("gone", "b")]})
+    await store.link_nearest(HERE, {"a": [Scored("gone", 1), Scored("b", 0.5)], "gone": [Scored("b", 1)]})
     await store.add(HERE, [record("c", edges=[Edge("c", "gone"), Edge("c", "b")])])
     linked = await edges(store)
-    assert sorted(linked, key=lambda edge: edge.source) == [Edge("a", "b"), Edge("c", "b")]
+    assert sorted(linked, key=lambda edge: edge.source) == [Edge("a", "b", SIMILAR, 0.5), Edge("c", "b")]
     assert await store.unlinked(HERE, limit=10) == ["b"]
 
 
 async def spec_update_of_the_text_makes_its_nearest_anew(store: Store) -> None:
-    """A new text or title has to be linked anew: the memory's own links to its nearest go, all others stay."""
-    kept = [Edge("a", "b", "cause"), Edge("b", "a", "similar")]
+    """A new text or title has to be linked anew, and what had it among its nearest as well; all other links stay."""
+    kept = [Edge("a", "b", "cause"), Edge("c", "b", SIMILAR)]
     for change in ({"text": "new"}, {"title": "New"}):
         await store.set_generation(MODEL)
-        await store.add(HERE, [record(id, vector=unit(1), linked=True) for id in "ab"])
-        await store.link(HERE, [Edge("a", "b", "similar"), *kept])
+        await store.add(HERE, [record(id, vector=unit(1), linked=True) for id in "abc"])
+        await store.link(HERE, [Edge("a", "b", SIMILAR), Edge("b", "a", SIMILAR), *kept])
         await store.update(HERE, "a", change, vector=unit(0, 1), now=NOW)
         assert await edges(store) == kept
-        assert await store.unlinked(HERE, limit=10) == ["a"]
-        await store.forget(HERE, ["a", "b"])
+        assert await store.unlinked(HERE, limit=10) == ["a", "b"]
+        await store.forget(HERE, ["a", "b", "c"])
+
+
+async def spec_what_was_nearest_to_the_forgotten_is_linked_anew(store: Store) -> None:
+    """Whoever had a forgotten memory among its nearest is unlinked again; whoever had not is not."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record(id, vector=unit(1), linked=True) for id in "abcd"])
+    await store.link(HERE, [Edge("a", "b", SIMILAR), Edge("b", "c", SIMILAR), Edge("d", "b", "cause")])
+    await store.forget(HERE, ["b"])
+    assert await store.unlinked(HERE, limit=10) == ["a"]
+
+
+async def spec_what_comes_takes_the_place_of_the_weakest_link(store: Store) -> None:
+    """Of those that are linked already, whoever is nearer to what comes than to one of its three nearest is linked to
+    it instead of that; others, and links of other relations, stay as they are.
+    """
+    await store.set_generation(MODEL)
+    near = {"b": unit(1, 0.2), "c": unit(1, 0.4), "d": unit(1, 0.8), "e": unit(0, 1, 0.1)}
+    await store.add(HERE, [record(id, vector=vector) for id, vector in {"a": unit(1), **near}.items()])
+    await store.link(HERE, [Edge("a", "e", "cause")])
+    await store.link_nearest(HERE, await store.nearest_to(HERE, [*"abcde"], limit=3))
+    assert await _nearest_of(store, "a") == ["b", "c", "d"]
+    await store.add(HERE, [record("new", vector=unit(1, 0.1))])
+    found = await store.nearest_to(HERE, ["new"], limit=3)
+    assert [hit.id for hit in found["new"]][:3] == ["b", "a", "c"]
+    await store.link_nearest(HERE, found)
+    assert await _nearest_of(store, "a") == ["b", "c", "new"]
+    assert await _nearest_of(store, "d") == ["b", "c", "new"]
+    assert await _nearest_of(store, "e") == ["b", "c", "d"]
+    assert await _nearest_of(store, "new") == ["a", "b", "c"]
+    assert Edge("a", "e", "cause") in await edges(store)
+    assert await store.unlinked(HERE, limit=10) == []
+
+
+async def spec_of_equally_near_memories_what_they_say_decides(store: Store) -> None:
+    """Five copies of one vector: which of them a memory is linked to depends neither on their ids nor on who came
+    first.
+    """
+    await store.set_generation(MODEL)
+    texts = ["one", "two", "three", "four", "five"]
+    chosen = []
+    for order in (texts, texts[::-1]):
+        ids = {text: f"{number}" for number, text in enumerate(order)}
+        for text, id in ids.items():
+            await store.add(HERE, [record(id, text, vector=unit(1))])
+            await store.link_nearest(HERE, await store.nearest_to(HERE, [id], limit=3))
+        says = {id: text for text, id in ids.items()}
+        chosen.append({text: {says[other] for other in await _nearest_of(store, id)} for text, id in ids.items()})
+        await store.forget(HERE, [*says])
+    assert chosen[0] == chosen[1]
+
+
+async def _nearest_of(store: Store, id: str) -> list[str]:
+    """What a memory is linked to as one of its nearest, by id."""
+    return [edge.target async for edge in store.edges(HERE, [id]) if (edge.source, edge.relation) == (id, SIMILAR)]
 
 
 async def spec_a_record_from_another_store_brings_its_hash(store: Store) -> None:

@@ -14,7 +14,7 @@ from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_same_text, check_vectors
 from recollect.ports import Store
-from recollect.types import SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered, Scored
+from recollect.types import NEAREST, SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -28,7 +28,6 @@ BATCH_CHARACTERS = 4 * 1024 * 1024
 AT_ONCE = 4
 """Batches under way of one load: what makes a batch ready and what stores it then work side by side, and other callers
 still find a connection."""
-NEAREST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ class Rememberer:
         if not _must_be_embedded(memory, copy):
             return Record(memory)
         (vector,) = await self._vectors_of(space, [draft], [memory])
-        edges = None if vector is None or copy is not None else await self._nearest(space, memory.id, vector)
-        return Record(memory, vector, edges or (), linked=edges is not None)
+        edges = () if vector is None or copy is not None else await self._nearest(space, memory.id, vector)
+        return Record(memory, vector, edges)
 
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
@@ -147,13 +146,16 @@ class Rememberer:
                 vectors |= zip(missing, embedded, strict=True)
         return [vectors.get(n) for n in range(len(drafts))]
 
-    async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...] | None:
-        """Links to the three nearest memories there are; None where the search fails: they are made later."""
+    async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
+        """Links to the three nearest memories there are, none where the search fails. Upkeep looks at them again, and
+        at whom else the new memory is nearest to.
+        """
         try:
             found = (await self._store.search_vectors(space, vector, Filter(), limit=NEAREST + 1)).hits
         except RecollectError:
-            return None
-        return similar(id, [hit for hit in found if hit.id != id][:NEAREST])
+            return ()
+        nearest = [hit for hit in found if hit.id != id and hit.score > 0][:NEAREST]
+        return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest)
 
     async def revise(self, space: str, id: str, changes: dict[str, object]) -> Memory:
         """Changed fields of a memory; a changed text or title is embedded anew."""
@@ -164,11 +166,6 @@ class Rememberer:
             if id in found:  # an unknown id is the store's to refuse
                 vector = (await self._vectors_of(space, [Draft(text="-")], [replace(found[id], **changes)]))[0]  # type: ignore[arg-type]  # names and types were checked
         return await self._store.update(space, id, changes, vector=vector, now=now)
-
-
-def similar(id: str, nearest: Sequence[Scored]) -> tuple[Edge, ...]:
-    """Links from a memory to its nearest, as strong as they are alike; what is not alike at all is not linked."""
-    return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest if hit.score > 0)
 
 
 def _checked(memory: Memory, answer: Remembered) -> Remembered | InvalidRequest:

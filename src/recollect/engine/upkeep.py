@@ -10,10 +10,10 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from recollect.engine.embedding import Embedding
-from recollect.engine.remember import EMBED_BATCH, NEAREST, similar
+from recollect.engine.remember import EMBED_BATCH
 from recollect.errors import RecollectError
 from recollect.ports import Store
-from recollect.types import Memory
+from recollect.types import NEAREST, Memory
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Upkeep:
         ids = await self._store.unlinked(space, limit=LINK_BATCH)
         found = await self._store.nearest_to(space, ids, limit=NEAREST) if ids else {}
         if found:
-            await self._store.link_nearest(space, {id: similar(id, hits) for id, hits in found.items()})
+            await self._store.link_nearest(space, found)
         return bool(found)
 
 

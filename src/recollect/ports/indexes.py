@@ -102,7 +102,11 @@ class VectorIndex(Protocol):
         """
 
     async def nearest_to(self, space: str, /, ids: Sequence[str], *, limit: int) -> dict[str, list[Scored]]:
-        """For each of these memories that has a vector, the others that are nearest to it, whatever their state."""
+        """For each of these memories that has a vector, the others that are nearest to it, best first, whatever their
+        state; ties with the last are included. After them come those that are linked already and nearer to it than
+        to the weakest of their own `limit` nearest. An index that does not know the links adds a few more in their
+        place: who is next.
+        """
 
     async def vectors(
         self, space: str, /, ids: Sequence[str], *, generation: Generation | None = None
@@ -114,9 +118,10 @@ class GraphIndex(Protocol):
     async def link(self, space: str, /, edges: Sequence[Edge]) -> None:
         """Add edges; same ends and relation: the strength is replaced. Raises NotFound when an end is not here."""
 
-    async def link_nearest(self, space: str, /, nearest: Mapping[str, Sequence[Edge]]) -> None:
-        """For each of these memories its links to its nearest, which it is then marked to have; a link whose end was
-        forgotten meanwhile is left out.
+    async def link_nearest(self, space: str, /, nearest: Mapping[str, Sequence[Scored]]) -> None:
+        """Link each of these memories to the nearest among what was found near it, and mark it as linked. What was
+        found and is linked already takes it in place of the weakest of its own nearest, where it is nearer. Whatever
+        was forgotten meanwhile is left out.
         """
 
     async def unlink(self, space: str, /, source: str, target: str, relation: str | None = None) -> int: ...

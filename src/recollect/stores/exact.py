@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     Rows: TypeAlias = npt.NDArray[np.int64]
     Scores: TypeAlias = npt.NDArray[np.float32]
     Mask: TypeAlias = npt.NDArray[np.bool_]
+    Reach: TypeAlias = Callable[[Rows], Scores]
+    """How near a vector must come to each of some rows to be good enough for it; infinite where nothing is."""
 
 _GATHERED = 1024  # vectors copied at a time: such a copy stays in the processor's cache, twice as fast as a large one
 _FIRST_CAPACITY = 256
@@ -39,12 +42,30 @@ class Candidates(NamedTuple):
         kept = ~members(self.rows, rows)
         return Candidates(self.rows[kept], self.scores[kept])
 
+    def real(self) -> Candidates:
+        """Without those whose score is minus infinity."""
+        kept = self.scores > -np.inf
+        return self if kept.all() else Candidates(self.rows[kept], self.scores[kept])
+
     def joined(self, other: Candidates) -> Candidates:
         return Candidates(np.concatenate((self.rows, other.rows)), np.concatenate((self.scores, other.scores)))
 
 
 NO_ROWS: Rows = np.empty(0, np.int64)
 NOBODY = Candidates(NO_ROWS, np.empty(0, np.float32))
+
+
+class Neighbours(NamedTuple):
+    """The rows that are best for a vector, and those for which it is good enough."""
+
+    best: Candidates
+    takers: Candidates
+
+    def joined(self, other: Neighbours, count: int) -> Neighbours:
+        return Neighbours(self.best.joined(other.best).best(count), self.takers.joined(other.takers))
+
+
+ALONE = Neighbours(NOBODY, NOBODY)
 
 
 def members(rows: Rows, of: Rows) -> Mask:
@@ -72,14 +93,32 @@ def dots(vectors: Vectors, vector: Vector, slots: Rows) -> Scores:
     return scores
 
 
-def best_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int) -> list[Candidates]:
-    """The best rows for each of many vectors, many products at once: work for the background, so it may take cores."""
-    best = [NOBODY] * len(vectors)
+def neighbours_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int, least: Scores) -> list[Neighbours]:
+    """The best rows for each of many vectors, and those for which it is good enough. Many products at once: work for
+    the background, so it may take cores.
+    """
+    found = [ALONE] * len(vectors)
     for start in range(0, len(rows), _COMPARED):
         part = slice(start, start + _COMPARED)
-        found = [Candidates(rows[part], scores) for scores in vectors @ stored[part].T]
-        best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
-    return best
+        some = neighbours(rows[part], vectors @ stored[part].T, count, least[part])
+        found = [one.joined(other, count) for one, other in zip(found, some, strict=True)]
+    return found
+
+
+def neighbours(rows: Rows, scores: Scores, count: int, least: Scores) -> list[Neighbours]:
+    """The same from the scores of many vectors, a line for each. `rows` and `least` are the same for all of them, or
+    have a line for each as well. A score of minus infinity is that of no row.
+    """
+    taking, column = np.nonzero(scores >= least)
+    ends = np.searchsorted(taking, np.arange(len(scores) + 1))
+    kept = np.argpartition(scores, -count, axis=1)[:, -count:] if scores.shape[1] > count else None
+    found = []
+    for line, own in enumerate(scores):
+        named = rows if rows.ndim == 1 else rows[line]
+        best = Candidates(named, own) if kept is None else Candidates(named[kept[line]], own[kept[line]])
+        takers = column[ends[line] : ends[line + 1]]
+        found.append(Neighbours(best.real(), Candidates(named[takers], own[takers])))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +165,16 @@ class Block:
         scores = dots(vectors, vector, slots) if 3 * len(slots) < self.count else products(vectors, vector)[slots]
         return Candidates(rows[slots], scores).best(count)
 
-    def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
-        """The best of all rows for each of these vectors."""
+    def neighbours_of_each(self, vectors: Vectors, count: int, reach: Reach) -> list[Neighbours]:
+        """The best of all rows for each of these vectors, and those that it is good enough for."""
         slots = np.flatnonzero(self.live)
-        best = [NOBODY] * len(vectors)
+        found = [ALONE] * len(vectors)
         for start in range(0, len(slots), _COMPARED):  # a part at a time: it is a copy
             part = slots[start : start + _COMPARED]
-            found = best_of_each(self.rows[part], self.vectors[part], vectors, count)
-            best = [one.joined(other).best(count) for one, other in zip(best, found, strict=True)]
-        return best
+            rows = self.rows[part]
+            some = neighbours_of_each(rows, self.vectors[part], vectors, count, reach(rows))
+            found = [one.joined(other, count) for one, other in zip(found, some, strict=True)]
+        return found
 
     def with_room(self, total: int) -> Block:
         """The same rows, with room for so many altogether."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from recollect.stores.exact import Candidates, products
+from recollect.stores.exact import Candidates, Neighbours, products
 from recollect.types import Background, Scored
 
 if TYPE_CHECKING:
@@ -43,14 +43,24 @@ def cosines(found: Candidates) -> npt.NDArray[np.float64]:
     return rounded(found.scores)
 
 
-def others(id: str, found: Candidates, names: Mapping[int, str], limit: int) -> list[Scored]:
-    """The best candidates but the memory itself, best first, ties by id. `names` are the ids of rows."""
-    hits = (
-        Scored(names[row], score)
-        for row, score in zip(found.rows.tolist(), cosines(found).tolist(), strict=True)
-        if row in names and names[row] != id
-    )
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+LOOKED_AT: Final = 8
+"""Rows that are compared closely to find the nearest of a memory: itself, its nearest, and some that tie with them."""
+
+
+def others(id: str, found: Neighbours, names: Mapping[int, str], limit: int) -> list[Scored]:
+    """The best candidates but the memory itself, best first, with those that tie with the last; and then those that
+    take it. `names` are the ids of rows.
+    """
+    best = _named(found.best, names, id)
+    near = [hit for hit in best if hit.score >= best[:limit][-1].score]
+    known = {hit.id for hit in near}
+    return near + [hit for hit in _named(found.takers, names, id) if hit.id not in known]
+
+
+def _named(found: Candidates, names: Mapping[int, str], id: str) -> list[Scored]:
+    pairs = zip(found.rows.tolist(), cosines(found).tolist(), strict=True)
+    hits = (Scored(names[row], score) for row, score in pairs if row in names and names[row] != id)
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
 def text_digest(title: str, text: str) -> bytes:

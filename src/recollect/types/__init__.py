@@ -29,6 +29,7 @@ from recollect.types.answers import (
     Why,
 )
 from recollect.types.records import (
+    NEAREST,
     SIMILAR,
     Draft,
     Edge,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADJUSTMENTS",
     "LEGS",
+    "NEAREST",
     "NO_REASON",
     "SCOPES",
     "SIMILAR",

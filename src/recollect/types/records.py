@@ -85,6 +85,8 @@ class Draft:
 
 SIMILAR = "similar"
 """The relation of a memory to its nearest, which Recollect makes by itself and makes anew when a text changes."""
+NEAREST = 3
+"""How many of those a memory has. They are its nearest of all, whichever came first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,9 @@ class QdrantIndex:
         for batch in points.batches([*own], _QUESTIONS):
             requests = [_others(space, id, own[id], limit) for id in batch]
             answers = await self._batch(requests)
-            nearest |= {id: points.ranked(answer.points, limit) for id, answer in zip(batch, answers, strict=True)}
+            nearest |= {
+                id: points.ranked(answer.points, len(answer.points)) for id, answer in zip(batch, answers, strict=True)
+            }
         return nearest
 
     async def vectors(

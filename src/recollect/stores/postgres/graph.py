@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from recollect.ports import Reached
 from recollect.ranking import paths
+from recollect.stores import links
 from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import where_clause
-from recollect.stores.postgres.rows import rows_of, statements
-from recollect.types import SIMILAR, Edge, Filter
+from recollect.stores.postgres.rows import firsts, rows_of, statements
+from recollect.types import SIMILAR, Edge, Filter, Scored
+
+if TYPE_CHECKING:
+    from recollect.stores.exact import Rows, Scores
 
 Q = statements("graph.sql")
 
@@ -18,31 +23,56 @@ Q = statements("graph.sql")
 async def link(db: Database, space: Space, edges: Sequence[Edge]) -> None:
     """Store edges, all or none."""
     check_edges(edges)
-    rows = await _hold(db, space.number, edges)
+    rows = await _hold(db, space.number, ends_of(edges))
     check_ends(edges, rows)
-    await _put(db, space.number, edges, rows)
+    await _put(db, space.number, _by_rows(edges, rows))
 
 
 async def link_present(db: Database, space: int, edges: Sequence[Edge]) -> None:
     """Store those edges whose ends are both in this space."""
     check_edges(edges)
-    rows = await _hold(db, space, edges)
-    await _put(db, space, present(edges, rows), rows)
+    rows = await _hold(db, space, ends_of(edges))
+    await _put(db, space, _by_rows(present(edges, rows), rows))
 
 
-async def link_nearest(db: Database, space: Space, nearest: Mapping[str, Sequence[Edge]]) -> None:
-    """Store the edges of memories to their nearest, and that they have them."""
-    edges = [edge for edges in nearest.values() for edge in edges]
-    check_edges(edges)
-    rows = await _hold(db, space.number, edges, nearest)
-    await _put(db, space.number, present(edges, rows), rows)
-    linked = [rows[id] for id in nearest if id in rows]
-    await db.execute(Q["mark_linked"], {"space": space.number, "rows": linked})
+async def link_nearest(db: Database, space: Space, nearest: Mapping[str, Sequence[Scored]]) -> None:
+    """Link memories to their nearest, and those to them that are nearer to them than to their own; see links.py. One
+    at a time: two who offer something to the same memory would each make room for their own.
+    """
+    number = space.number
+    await db.execute(Q["lock_links"], {"space": number})
+    rows = await _hold(db, number, {*nearest, *(hit.id for hits in nearest.values() for hit in hits)})
+    waiting = set(await firsts(db, Q["waiting_among"], space=number, rows=[*rows.values()]))
+    offers = links.offered(nearest, rows, waiting)
+    held: links.Links = {}
+    for source, target, strength in await rows_of(db, Q["nearest_of"], space=number, rows=[*offers], relation=SIMILAR):
+        held.setdefault(source, {})[target] = strength
+    tied = links.tied(held, offers)
+    digests = dict(await rows_of(db, Q["digests"], space=number, rows=[*tied])) if tied else {}
+    put, gone = links.revise(held, offers, digests)
+    if gone:
+        sources, targets = zip(*sorted(gone), strict=True)
+        ends = {"space": number, "sources": list(sources), "targets": list(targets), "relation": SIMILAR}
+        await db.execute(Q["delete_edges"], ends)
+    await _put(db, number, {(source, target, SIMILAR): strength for source, target, strength in put})
+    await db.execute(Q["mark_linked"], {"space": number, "rows": [rows[id] for id in nearest if id in rows]})
 
 
 async def unlink_nearest(db: Database, space: int, row: int) -> None:
     """Delete a row's own links to its nearest."""
     await db.execute(Q["delete_relation"], {"space": space, "row": row, "relation": SIMILAR})
+
+
+async def unlink_others(db: Database, space: int, rows: Sequence[int]) -> None:
+    """Delete the links of others to these rows as their nearest: they have to be linked anew."""
+    await db.execute(Q["unlink_others"], {"space": space, "rows": list(rows), "relation": SIMILAR})
+
+
+async def reach(db: Database, space: int, rows: Rows, limit: int) -> Scores:
+    """How near another must come to each of these rows to be among its nearest."""
+    some = rows.tolist()
+    linked = await rows_of(db, Q["weakest"], space=space, rows=some, relation=SIMILAR, limit=limit)
+    return links.reach(rows, linked, await firsts(db, Q["waiting_among"], space=space, rows=some))
 
 
 async def unlink(db: Database, space: Space, source: str, target: str, relation: str | None = None) -> int:
@@ -88,17 +118,19 @@ async def walk(
     return [Reached(*hit) for hit in found]
 
 
-async def _hold(db: Database, space: int, edges: Iterable[Edge], others: Iterable[str] = ()) -> dict[str, int]:
-    """The rows of all ends, and of other ids, that are here; they stay until the transaction ends."""
-    ids = list({*ends_of(edges), *others})
-    return dict(await rows_of(db, Q["hold_ends"], space=space, ids=ids)) if ids else {}
+async def _hold(db: Database, space: int, ids: Iterable[str]) -> dict[str, int]:
+    """The rows of these ids that are here; they stay until the transaction ends."""
+    wanted = list(set(ids))
+    return dict(await rows_of(db, Q["hold_ends"], space=space, ids=wanted)) if wanted else {}
 
 
-async def _put(db: Database, space: int, edges: Iterable[Edge], rows: Mapping[str, int]) -> None:
-    """Store edges that were checked and whose ends are in `rows`; of one that is given twice, the last. In one order,
-    so that two who write the same do not wait for each other.
-    """
-    strengths = {(rows[edge.source], rows[edge.target], edge.relation): edge.strength for edge in edges}
+def _by_rows(edges: Iterable[Edge], rows: Mapping[str, int]) -> dict[EdgeKey, float]:
+    """The strengths of edges whose ends are in `rows`; of one that is given twice, the last."""
+    return {(rows[edge.source], rows[edge.target], edge.relation): edge.strength for edge in edges}
+
+
+async def _put(db: Database, space: int, strengths: Mapping[EdgeKey, float]) -> None:
+    """Store edges; in one order, so that two who write the same do not wait for each other."""
     if not strengths:
         return
     sources, targets, relations = zip(*sorted(strengths), strict=True)

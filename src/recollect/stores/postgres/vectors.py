@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from recollect.ports import VectorHits
-from recollect.stores.exact import NOBODY, best_of_each
+from recollect.stores.exact import ALONE, Candidates, Neighbours, neighbours_of_each
 from recollect.stores.named_sql import load
-from recollect.stores.nearest import others
+from recollect.stores.nearest import LOOKED_AT, others
+from recollect.stores.postgres import graph
 from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
 from recollect.stores.postgres.filters import is_open, rows_query, where_clause
 from recollect.stores.postgres.generations import GenerationRow, all_of, generation, held, searchable, set_generation
@@ -27,7 +28,7 @@ from recollect.stores.postgres.vector_samples import Sample, Samples, size_of
 from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows
+    from recollect.stores.exact import Rows, Scores
     from recollect.types import Vector, Vectors
 
 __all__ = [
@@ -49,6 +50,8 @@ LINKED_EXACTLY: Final = 20_000
 """Up to so many vectors of a space the nearest to a batch of them are found quicker by multiplying than by an index."""
 LINK_EFFORT: Final = 100
 """Of a walk that is to find the nearest three."""
+WALKED_TO: Final = 32
+"""Vectors that such a walk looks at."""
 COMPARED_AT_ONCE: Final = 4_096
 LOOKED_UP: Final = 100
 """Memories that are looked up at once, at least."""
@@ -170,7 +173,9 @@ class VectorSearch:
     async def nearest_to(
         self, db: Database, space: int, generation: GenerationRow, ids: Sequence[str], limit: int
     ) -> dict[str, list[Scored]]:
-        """For each of these memories the others that are nearest to it, superseded and expired ones included."""
+        """For each of these memories the others that are nearest to it, superseded and expired ones included, and those
+        to which it is nearer than their own nearest.
+        """
         total = (await size_of(db, space)).memories
         index = await self._indexing.state(db, generation, total)
         if total > LINKED_EXACTLY and index.ready:
@@ -243,13 +248,22 @@ async def _looked_up(db: Database, question: _Question, nearest: Sequence[tuple[
 async def _walked_from_each(
     db: Database, space: int, generation: GenerationRow, ids: Sequence[str], limit: int
 ) -> dict[str, list[Scored]]:
-    await db.execute(settings(Walk(LINK_EFFORT, limit + 1)))
+    await db.execute(settings(Walk(LINK_EFFORT, WALKED_TO)))
     sql = Q["walk_from_each"].format(table=generation.table)
-    found: defaultdict[str, list[Scored]] = defaultdict(list)
-    for id, other, score in await rows_of(db, sql, space=space, ids=list(ids), limit=limit + 1):
-        if other != id:
-            found[id].append(Scored(other, score))
-    return {id: sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit] for id, hits in found.items()}
+    found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    names: dict[int, str] = {}
+    for id, row, name, score in await rows_of(db, sql, space=space, ids=list(ids), limit=WALKED_TO):
+        found[id].append((row, score))
+        names[row] = name
+    near = {id: Candidates(*map(np.array, zip(*pairs, strict=True))) for id, pairs in found.items()}
+    seen = np.array(sorted(names), np.int64)
+    least = await graph.reach(db, space, seen, limit)
+    return {id: others(id, _reaching(candidates, seen, least), names, limit) for id, candidates in near.items()}
+
+
+def _reaching(near: Candidates, rows: Rows, least: Scores) -> Neighbours:
+    takes = near.scores >= least[np.searchsorted(rows, near.rows)]
+    return Neighbours(near, Candidates(near.rows[takes], near.scores[takes]))
 
 
 async def _compared_with_each(
@@ -258,14 +272,15 @@ async def _compared_with_each(
     """The vectors come to this process part by part, to be multiplied with many at once, which takes a tenth of the
     time that Postgres would take to compare them one by one.
     """
-    wanted = np.stack(list(own.values()))
-    best = [NOBODY] * len(own)
+    wanted, count = np.stack(list(own.values())), limit + LOOKED_AT
+    found = [ALONE] * len(own)
     async for rows, vectors in _parts(db, space, generation):
-        found = await asyncio.to_thread(best_of_each, rows, vectors, wanted, limit + 1)
-        best = [one.joined(other).best(limit + 1) for one, other in zip(best, found, strict=True)]
-    seen = np.unique(np.concatenate([candidates.rows for candidates in best])).tolist()
+        least = await graph.reach(db, space, rows, limit)
+        some = await asyncio.to_thread(neighbours_of_each, rows, vectors, wanted, count, least)
+        found = [one.joined(other, count) for one, other in zip(found, some, strict=True)]
+    seen = np.unique(np.concatenate([part.rows for neighbours in found for part in neighbours])).tolist()
     names = dict(await rows_of(db, Q["ids_by_row"], space=space, rows=seen))
-    return {id: others(id, candidates, names, limit) for id, candidates in zip(own, best, strict=True)}
+    return {id: others(id, neighbours, names, limit) for id, neighbours in zip(own, found, strict=True)}
 
 
 async def _parts(db: Database, space: int, generation: GenerationRow) -> AsyncIterator[tuple[Rows, Vectors]]:

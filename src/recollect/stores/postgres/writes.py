@@ -171,6 +171,7 @@ async def forget(db: Database, space: Space, ids: Sequence[str]) -> int:
     entered = {Thread(namespace, thread) for _, namespace, thread in found if thread is not None}
     await _lock_threads(db, number, entered - held)
     await words.remove(db, number, rows)
+    await graph.unlink_others(db, number, rows)
     await db.execute(Q["delete_memories"], {"space": number, "rows": rows})
     return len(rows)
 
@@ -275,6 +276,7 @@ async def _replace(db: Database, space: int, hash: bytes, old: Stored, new: Memo
         await words.remove(db, space, [row])
     if passage(new) != passage(old.memory):
         await graph.unlink_nearest(db, space, row)
+        await graph.unlink_others(db, space, [row])
         await _add(db, "add_unlinked", space, [row])
     columns = encode(new, place=new.place, embedding=new.embedding)
     named = dict(zip(COLUMNS, columns[: len(COLUMNS)], strict=True))

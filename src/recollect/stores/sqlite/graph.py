@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from recollect.ports import Reached
 from recollect.ranking import paths
+from recollect.stores import links
 from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.filters import where_clause
 from recollect.stores.sqlite.rows import as_json, row_numbers
-from recollect.types import SIMILAR, Edge, Filter
+from recollect.types import SIMILAR, Edge, Filter, Scored
+
+if TYPE_CHECKING:
+    from recollect.stores.exact import Rows, Scores
 
 Q = load(__name__, "graph.sql")
 
@@ -35,15 +39,35 @@ def link_present(db: apsw.Connection, space: int, edges: Sequence[Edge]) -> None
     _put(db, space, present(edges, rows), rows)
 
 
-def link_nearest(db: apsw.Connection, space: Space, nearest: Mapping[str, Sequence[Edge]]) -> None:
-    """Store the edges of memories to their nearest, and that they have them."""
-    link_present(db, space.number, [edge for edges in nearest.values() for edge in edges])
-    db.execute(Q["mark_linked"], (as_json(row_numbers(db, space.number, nearest).values()),))
+def link_nearest(db: apsw.Connection, space: Space, nearest: Mapping[str, Sequence[Scored]]) -> None:
+    """Link memories to their nearest, and those to them that are nearer to them than to their own; see links.py."""
+    number = space.number
+    rows = row_numbers(db, number, {*nearest, *(hit.id for hits in nearest.values() for hit in hits)})
+    waiting = {row for (row,) in db.execute(Q["waiting_among"], (as_json(rows.values()),))}
+    offers = links.offered(nearest, rows, waiting)
+    held: links.Links = {}
+    for source, target, strength in db.execute(Q["nearest_of"], (number, as_json(offers), SIMILAR)):
+        held.setdefault(source, {})[target] = strength
+    tied = links.tied(held, offers)
+    digests = dict(db.execute(Q["digests"], (as_json(tied),))) if tied else {}
+    put, gone = links.revise(held, offers, digests)
+    db.executemany(Q["unlink"], ((number, source, target, SIMILAR) for source, target in gone))
+    db.executemany(Q["put_edge"], ((number, source, target, SIMILAR, strength) for source, target, strength in put))
+    db.execute(Q["mark_linked"], (as_json(rows[id] for id in nearest if id in rows),))
 
 
-def unlink_nearest(db: apsw.Connection, space: int, row: int) -> None:
-    """Delete a row's own links to its nearest."""
-    db.execute(Q["delete_relation"], (space, row, SIMILAR))
+def unlink_nearest(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
+    """Delete links of rows to their nearest, and links of others to them, which have to be linked anew."""
+    numbers = as_json(rows)
+    db.execute(Q["mark_unlinked"], (space, numbers, SIMILAR))
+    for statement in ("delete_nearest", "delete_as_nearest"):
+        db.execute(Q[statement], (space, numbers, SIMILAR))
+
+
+def reach(db: apsw.Connection, space: int, rows: Rows, limit: int) -> Scores:
+    """How near another must come to each of these rows to be among its nearest."""
+    linked = db.execute(Q["weakest"], (space, as_json(rows.tolist()), SIMILAR, limit))
+    return links.reach(rows, linked, (row for (row,) in db.execute(Q["waiting"], (space,))))
 
 
 def _put(db: apsw.Connection, space: int, edges: Iterable[Edge], rows: Mapping[str, int]) -> None:

@@ -26,13 +26,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.stores.exact import NO_ROWS, Candidates, best_of_each, dots, members, products
+from recollect.stores.exact import (
+    NO_ROWS,
+    Candidates,
+    Neighbours,
+    dots,
+    members,
+    neighbours,
+    neighbours_of_each,
+    products,
+)
 from recollect.stores.sqlite.checked_files import CheckedFile, Damaged
 
 if TYPE_CHECKING:
     from usearch.index import Index
 
-    from recollect.stores.exact import Mask, Rows
+    from recollect.stores.exact import Mask, Reach, Rows
     from recollect.types import Vector, Vectors
 
 _log = logging.getLogger(__name__)
@@ -50,6 +59,7 @@ _HOPELESS = 0.05  # share of vectors that do not find themselves at the first lo
 _FIRST_LOOK = 32  # effort with which nearly every vector finds itself; the others are searched with more
 _COPIED_AT_ONCE = 4096
 _EFFORT_EACH = 64  # of a search for many vectors at once, which wants a few that are near, not the very nearest
+_COMPARED_EACH = 32  # of what it finds
 _THREADS = 2
 _WORN = 0.1  # share of a graph's vectors that may have been taken out before it is made anew
 _STEP = 15  # a step of the graph takes as long as this many exact comparisons of picked vectors
@@ -181,16 +191,28 @@ class Base:
                 return self._compared(vector, kept[:count])
         return self._compared(vector, passing).best(count)
 
-    def nearest_to_each(self, vectors: Vectors, count: int, without: Rows = NO_ROWS) -> list[Candidates]:
-        """About the best of all rows but those of `without`, for each of these vectors."""
+    def neighbours_of_each(
+        self, vectors: Vectors, count: int, reach: Reach, without: Rows = NO_ROWS
+    ) -> list[Neighbours]:
+        """About the best of all rows but those of `without` for each of these vectors, and of those that are about the
+        best the ones that it is good enough for.
+        """
         if not self._graph or not self.manifest.expansion:
-            found = best_of_each(self.rows, self.vectors, vectors, count + len(without))
-            return [each.without(without) for each in found]
+            return self._compared_with_each(vectors, count, reach, without)
         with self._searching:
             keys = self._graph.search(vectors, min(_EFFORT_EACH, len(self)), threads=_THREADS).keys
-        rows = keys.reshape(len(vectors), -1).astype(np.int64)
-        kept = (found[~members(found, without)][: 2 * count] for found in rows)
-        return [self._compared(vector, found) for vector, found in zip(vectors, kept, strict=True)]
+        rows = keys.reshape(len(vectors), -1).astype(np.int64)[:, :_COMPARED_EACH]
+        slots = np.searchsorted(self.rows, rows)
+        scores = np.stack([dots(self.vectors, vector, some) for vector, some in zip(vectors, slots, strict=True)])
+        scores[members(rows.ravel(), without).reshape(rows.shape)] = -np.inf
+        seen, places = np.unique(rows, return_inverse=True)
+        return neighbours(rows, scores, count, reach(seen)[places.reshape(rows.shape)])
+
+    def _compared_with_each(self, vectors: Vectors, count: int, reach: Reach, without: Rows) -> list[Neighbours]:
+        gone = members(self.rows, without)
+        least = np.where(gone, np.float32(np.inf), reach(self.rows))
+        found = neighbours_of_each(self.rows, self.vectors, vectors, count + len(without), least)
+        return [Neighbours(one.best.without(without).best(count), one.takers) for one in found]
 
     def _search(self, graph: Index, vector: Vector, count: int, *, exact: bool = False) -> Rows:
         """Rows that are near, nearest first by the rounded vectors."""

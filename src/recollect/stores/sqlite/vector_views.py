@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import apsw
 import numpy as np
 
-from recollect.stores.exact import NO_ROWS, Block, Candidates, members
+from recollect.stores.exact import NO_ROWS, Block, Candidates, Neighbours, members
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.usearch import Base, Effort, Manifest, build, discard, open_base
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows
+    from recollect.stores.exact import Reach, Rows
     from recollect.types import Vector, Vectors
 
 Key: TypeAlias = tuple[int, int]
@@ -84,13 +84,13 @@ class View:
             return found
         return self.base.nearest_among(vector, count, effort, allowed, self.without).joined(found).best(count)
 
-    def nearest_to_each(self, vectors: Vectors, count: int) -> list[Candidates]:
-        """About the best of all rows for each of these vectors."""
-        found = self.tail.nearest_to_each(vectors, count)
+    def neighbours_of_each(self, vectors: Vectors, count: int, reach: Reach) -> list[Neighbours]:
+        """About the best of all rows for each of these vectors, and those that it is good enough for."""
+        found = self.tail.neighbours_of_each(vectors, count, reach)
         if self.base is None:
             return found
-        based = self.base.nearest_to_each(vectors, count, self.without)
-        return [one.joined(other).best(count) for one, other in zip(based, found, strict=True)]
+        based = self.base.neighbours_of_each(vectors, count, reach, self.without)
+        return [one.joined(other, count) for one, other in zip(based, found, strict=True)]
 
     def changed(self, seq: int, gone: Rows, rows: Rows, vectors: Vectors) -> View:
         """After transaction `seq`, which took away the rows `gone` (sorted) and then wrote these."""

@@ -21,7 +21,8 @@ import numpy as np
 from recollect.ports import VectorHits
 from recollect.stores.exact import NOBODY, Candidates, products
 from recollect.stores.named_sql import load
-from recollect.stores.nearest import cosines, others
+from recollect.stores.nearest import LOOKED_AT, cosines, others
+from recollect.stores.sqlite import graph
 from recollect.stores.sqlite.filters import is_open, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.usearch import Effort
@@ -136,7 +137,9 @@ class VectorSearch:
     def nearest_to(
         self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str], limit: int
     ) -> dict[str, list[Scored]]:
-        """For each of these memories the others that are nearest to it, superseded and expired ones included."""
+        """For each of these memories the others that are nearest to it, superseded and expired ones included, and those
+        to which it is nearer than their own nearest.
+        """
         own = self.fetch(db, space, generation, ids)
         if not own:
             return {}
@@ -144,10 +147,10 @@ class VectorSearch:
         view = self._views.caught_up(db, space, generation, vectors.shape[1])
         if view is None:
             return {}
-        found = view.nearest_to_each(vectors, limit + 1)
-        rows = np.unique(np.concatenate([candidates.rows for candidates in found])).tolist()
+        found = view.neighbours_of_each(vectors, limit + LOOKED_AT, lambda rows: graph.reach(db, space, rows, limit))
+        rows = np.unique(np.concatenate([part.rows for neighbours in found for part in neighbours])).tolist()
         names = dict(db.execute(Q["ids_by_row"], (as_json(rows), space)))
-        return {id: others(id, candidates, names, limit) for id, candidates in zip(own, found, strict=True)}
+        return {id: others(id, neighbours, names, limit) for id, neighbours in zip(own, found, strict=True)}
 
     def fetch(self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of these memories; those that have none are left out."""

@@ -139,6 +139,7 @@ def forget(db: apsw.Connection, space: Space, ids: Sequence[str]) -> int:
         return 0
     words.remove(db, number, rows)
     vectors.remove(db, number, tick(db), rows)
+    graph.unlink_nearest(db, number, rows)
     graph.remove(db, number, rows)
     for statement in ("delete_tags", "delete_memories"):
         db.execute(Q[statement], (as_json(rows),))
@@ -204,7 +205,7 @@ def _replace(db: apsw.Connection, space: int, row: int, hash: bytes, old: Memory
     if position(new) != position(old):
         words.remove(db, space, [row])
     if passage(new) != passage(old):
-        graph.unlink_nearest(db, space, row)
+        graph.unlink_nearest(db, space, [row])
     db.execute(Q["delete_tags"], (as_json([row]),))
     columns = encode(new, place=new.place, embedding=new.embedding)
     db.execute(Q["update_memory"], (row, hash, *columns))

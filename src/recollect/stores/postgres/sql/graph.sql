@@ -30,9 +30,69 @@ WHERE space = %(space)s
       AND target = (SELECT row FROM memories WHERE space = %(space)s AND id = %(target)s)
       AND (%(relation)s::text IS NULL OR relation = %(relation)s)
 
+-- name: lock_links
+-- Whoever links memories of a space to their nearest waits here for the one before.
+SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' links', %(space)s))
+
+-- name: waiting_among
+-- Those of some rows that wait for links to their nearest.
+SELECT row FROM unlinked WHERE space = %(space)s AND row = ANY({rows})
+
+-- name: weakest
+-- The weakest link of one relation of each of these rows that has so many of them.
+SELECT own.row, weakest.strength
+FROM unnest(%(rows)b::bigint[]) AS own (row)
+CROSS JOIN LATERAL (
+    SELECT strength FROM edges WHERE space = %(space)s AND source = own.row AND relation = %(relation)s
+    ORDER BY strength DESC, target DESC OFFSET %(limit)s - 1 LIMIT 1
+) AS weakest
+
+-- name: nearest_of
+-- The links of one relation that begin at these rows.
+SELECT own.row, link.target, link.strength
+FROM unnest(%(rows)b::bigint[]) AS own (row)
+CROSS JOIN LATERAL (
+    SELECT target, strength FROM edges WHERE space = %(space)s AND source = own.row AND relation = %(relation)s
+    ORDER BY strength DESC, target DESC LIMIT (SELECT 1000)
+) AS link
+
+-- name: digests
+-- What these rows say.
+SELECT row, text_digest(title, text) FROM memories WHERE space = %(space)s AND row = ANY({rows})
+
+-- name: delete_edges
+-- Links of one relation between these ends.
+DELETE FROM edges AS e
+USING unnest(%(sources)b::bigint[], %(targets)b::bigint[]) AS gone (source, target)
+WHERE e.space = %(space)s AND e.source = gone.source AND e.target = gone.target AND e.relation = %(relation)s
+
 -- name: delete_relation
 -- A row's links of one relation to others.
 DELETE FROM edges WHERE space = %(space)s AND source = %(row)s AND relation = %(relation)s
+
+-- name: unlink_others
+-- Deletes the links of one relation from others to these rows. Whoever had one has to be linked to its nearest again,
+-- unless somebody is about to forget it.
+WITH pointing AS MATERIALIZED (
+    SELECT link.place, link.source
+    FROM unnest(%(rows)b::bigint[]) AS gone (row)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place, source FROM edges
+        WHERE space = %(space)s AND target = gone.row AND relation = %(relation)s
+        ORDER BY strength DESC, source DESC LIMIT (SELECT 1000000)
+    ) AS link
+    WHERE link.source <> ALL({rows})
+),
+deleted AS (
+    DELETE FROM edges WHERE ctid = ANY(ARRAY(SELECT place FROM pointing))
+),
+left_over AS (
+    SELECT row FROM memories
+    WHERE space = %(space)s AND row = ANY(ARRAY(SELECT source FROM pointing))
+    ORDER BY row
+    FOR KEY SHARE SKIP LOCKED
+)
+INSERT INTO unlinked (space, row) SELECT %(space)s, row FROM left_over ON CONFLICT (space, row) DO NOTHING
 
 -- name: neighbours
 -- What is one strong link away from some memories and passes a filter. Of several links the strongest counts.

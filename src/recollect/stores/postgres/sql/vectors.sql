@@ -102,7 +102,7 @@ WITH own AS MATERIALIZED (
     FROM memories AS m JOIN {table} AS v ON v.space = m.space AND v.row = m.row
     WHERE m.space = %(space)s AND m.id = ANY(%(ids)s)
 )
-SELECT own.id, m.id, round((1 - nearest.distance) * 1e6) / 1e6
+SELECT own.id, nearest.row, m.id, round((1 - nearest.distance) * 1e6) / 1e6
 FROM own
 CROSS JOIN LATERAL (
     SELECT v.row, v.vector <=> own.vector AS distance

@@ -14,9 +14,45 @@ UPDATE memories SET linked = 1 WHERE row IN (SELECT value FROM json_each(?1))
 -- One link, or with no relation named all links from source to target.
 DELETE FROM edges WHERE space = +?1 AND source = ?2 AND target = ?3 AND (?4 IS NULL OR relation = ?4)
 
--- name: delete_relation
--- A row's links of one relation to others.
-DELETE FROM edges WHERE space = +?1 AND source = ?2 AND relation = ?3
+-- name: waiting
+-- The rows of a space that wait for links to their nearest.
+SELECT row FROM memories WHERE space = +?1 AND linked = 0
+
+-- name: waiting_among
+-- Those of some rows.
+SELECT row FROM memories WHERE row IN (SELECT value FROM json_each(?1)) AND linked = 0
+
+-- name: weakest
+-- The weakest link of one relation of each of these rows that has so many of them.
+SELECT source, min(strength) FROM edges INDEXED BY edges_by_source
+WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2)) AND relation = ?3
+GROUP BY source HAVING count(*) >= ?4
+
+-- name: nearest_of
+-- The links of one relation that begin at these rows.
+SELECT source, target, strength FROM edges INDEXED BY edges_by_source
+WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2)) AND relation = ?3
+
+-- name: digests
+-- What these rows say.
+SELECT row, digest FROM vectors WHERE row IN (SELECT value FROM json_each(?1))
+
+-- name: mark_unlinked
+-- What is linked to these rows has to be linked to its nearest again.
+UPDATE memories SET linked = 0
+WHERE row IN (
+    SELECT source FROM edges INDEXED BY edges_by_target
+    WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2)) AND relation = ?3
+)
+
+-- name: delete_nearest
+-- Links of one relation that begin at these rows.
+DELETE FROM edges WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2)) AND relation = ?3
+
+-- name: delete_as_nearest
+-- And those that end there.
+DELETE FROM edges INDEXED BY edges_by_target
+WHERE space = +?1 AND target IN (SELECT value FROM json_each(?2)) AND relation = ?3
 
 -- name: delete_from
 -- Links that begin at these rows.
