@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Recollect
+from recollect.stores.sqlite.migrations import steps
 
 KILLED = """
 import os, signal, sys
@@ -21,6 +22,14 @@ from recollect import Recollect
 r = Recollect(sys.argv[1], embedder="hashing")
 r.space("work").remember("stored and acknowledged")
 os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+ANOTHER_PROGRAM = """
+import sqlite3, sys
+
+db = sqlite3.connect(sys.argv[1], timeout=0)
+db.execute("SELECT count(*) FROM memories").fetchone()
+db.close()  # as its last user SQLite would take the log into the file, and remove it
 """
 
 
@@ -98,3 +107,19 @@ def test_a_damaged_file(tmp_path: Path) -> None:
         file.write(b"\xff" * size)
     assert "False" in told(store)
     assert "restore it from a backup" in told(store)
+
+
+def test_opening_a_file_twice_keeps_its_locks(tmp_path: Path) -> None:
+    """A process that opens a store a second time, and one that only looks at its version, still keeps other programs
+    from removing the log that it writes to.
+    """
+    store, log = tmp_path / "memory.db", tmp_path / "memory.db-wal"
+    with opened(store) as first:
+        first.space("work").remember("before")
+        for look in (lambda: opened(store).close(), lambda: steps(store)):
+            look()
+            subprocess.run([sys.executable, "-c", ANOTHER_PROGRAM, str(store)], check=True)
+            assert log.exists()
+            first.space("work").remember(f"after {look}")
+    with opened(store) as again:
+        assert again.space("work").stats().memories == 3

@@ -7,6 +7,8 @@ says what it is: SQLite's `application_id` that it is a store of ours, `user_ver
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -86,11 +88,20 @@ def _text_digest(*given: Any) -> Any:
 
 
 def _header(path: Path) -> bytes:
-    """The first hundred bytes, where SQLite says what a file is; none if there is no file."""
+    """The first hundred bytes, where SQLite says what a file is; none if there is no file. They are read by SQLite's
+    own means: POSIX drops all locks that a process has on a file when it closes any descriptor of it, and SQLite waits
+    with that until nobody in this process needs them any more.
+    """
     if not path.exists():
         return b""
-    with path.open("r+b") as file:  # for writing too, though nothing is: a file that cannot be written is refused here
-        return file.read(100)
+    refused = errno.EISDIR if path.is_dir() else 0 if os.access(path, os.W_OK) else errno.EACCES
+    if refused:
+        raise OSError(refused, os.strerror(refused), str(path))
+    file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        return bytes(file.xRead(100, 0))
+    finally:
+        file.xClose()
 
 
 def _stamp(db: apsw.Connection, path: Path) -> None:
