@@ -17,7 +17,7 @@ from recollect.types import NEAREST, Memory
 
 _log = logging.getLogger(__name__)
 
-LINK_BATCH = 200
+LINK_BATCH = 500
 SEEN_SPACES = 10_000
 """Spaces that are remembered as used; callers may name any number of them, whether they exist or not."""
 RETRY_SECONDS = (1.0, 15.0)

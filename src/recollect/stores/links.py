@@ -36,12 +36,14 @@ def reach(rows: Rows, linked: Iterable[tuple[int, float]], waiting: Iterable[int
     have enough of them. Those that wait for their links will find it by themselves.
     """
     least = np.full(len(rows), _HARDLY, np.float32)
+    known = dict(linked)
+    strengths = np.array([*known.values()], np.float32) - _HARDLY
+    waits = np.array([*waiting], np.int64)
     order = np.argsort(rows)
-    known = np.array([*linked], np.dtype([("row", np.int64), ("strength", np.float32)]))
-    for some, values in ((known["row"], known["strength"] - _HARDLY), (np.array([*waiting], np.int64), np.inf)):
-        places = np.searchsorted(rows, some, sorter=order).clip(max=len(rows) - 1)
-        there = rows[order[places]] == some
-        least[order[places[there]]] = values[there] if isinstance(values, np.ndarray) else values
+    for some, values in ((np.array([*known], np.int64), strengths), (waits, np.full(len(waits), np.inf, np.float32))):
+        places = order[np.searchsorted(rows, some, sorter=order).clip(max=len(rows) - 1)]
+        there = rows[places] == some
+        least[places[there]] = values[there]
     return least
 
 
