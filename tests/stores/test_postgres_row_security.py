@@ -88,7 +88,7 @@ async def test_a_transaction_writes_its_own_space(secured: Connections, space: i
 
 @pytest.mark.parametrize(
     "spec",
-    [spec for spec in SPECS if spec.area in ("isolation", "grants", "tokens", "replies")],
+    [spec for spec in SPECS if spec.area in ("isolation", "grants", "tokens", "replies", "outbox")],
     ids=lambda spec: spec.name,
 )
 async def test_spec(dsn: str, spec: Spec) -> None:

@@ -83,9 +83,22 @@ class PostgresLedger(SqlLedger):
         async def work(db: Database) -> None:
             if (await _run(db, "feed", None, {"index": index, "leg": leg})).changed:
                 await _enable_triggers(db)
-                await _run(db, "enter_all", None, {"index": index})
+                await _enter_all(db, index)
 
         await self._numbers.connections().write(work)
+
+    async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
+        if space is None:
+            await self._numbers.connections().write(lambda db: _enter_all(db, index))
+        else:
+            await super().enter(index, space, ids)
+
+
+async def _enter_all(db: Database, index: str) -> None:
+    """Everything there is, space by space: with row security a transaction sees those that it enters and no others."""
+    for (number,) in (await _run(db, "space_numbers", None, {})).rows:
+        await _run(db, "enter_space", number, {})
+        await _run(db, "enter_all", number, {"index": index})
 
 
 async def _enable_triggers(db: Database) -> None:

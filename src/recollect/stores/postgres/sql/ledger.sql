@@ -185,11 +185,20 @@ ALTER TABLE {table} {triggers}
 -- The tables of all generations.
 SELECT 'vectors_' || number FROM generations WHERE state <> 'gone'
 
+-- name: space_numbers
+-- All spaces, oldest first.
+SELECT number FROM spaces ORDER BY number
+
+-- name: enter_space
+-- What row security lets through from now on.
+SELECT set_config('recollect.space', %(space)s::text, true)
+
 -- name: enter_all
--- Everything there is, for an index to look at.
+-- Everything there is in a space, for an index to look at.
 INSERT INTO outbox (space, index_name, id)
-SELECT m.space, i.name, m.id FROM memories AS m CROSS JOIN indexes AS i WHERE i.name = %(index)s
-ORDER BY m.space, m.row
+SELECT m.space, i.name, m.id FROM memories AS m CROSS JOIN indexes AS i
+WHERE m.space = %(space)s AND i.name = %(index)s
+ORDER BY m.row
 ON CONFLICT (space, index_name, id) DO UPDATE SET number = excluded.number, noted_at = excluded.noted_at
 
 -- name: enter
