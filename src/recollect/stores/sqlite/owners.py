@@ -8,6 +8,7 @@ is gone. Process ids play no part: containers and restarts use them again.
 from __future__ import annotations
 
 import re
+import stat
 from contextlib import closing, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -39,12 +40,16 @@ class Owner:
             return False
         file = self._folder / name
         try:
+            if not _may_be_an_owners(file):
+                return False
             with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as lock:
                 _lock(lock)
                 with suppress(OSError):  # where a file that is open cannot be removed, it stays
                     file.unlink(missing_ok=True)
         except apsw.BusyError:
             return False
+        except FileNotFoundError:
+            return True
         except apsw.Error:  # it cannot be opened: because it is gone, or because it is another user's
             return not file.exists()
         return True
@@ -68,6 +73,14 @@ class Owner:
                 if file.exists():
                     return name, lock
             lock.close()
+
+
+def _may_be_an_owners(file: Path) -> bool:
+    """Whether a file is empty, as those of owners are. SQLite would change what somebody else has put in its place, or
+    what a link leads to.
+    """
+    found = file.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
 
 
 def _lock(file: apsw.Connection) -> None:
