@@ -345,18 +345,15 @@ async def test_a_cancelled_write_is_undone(connections: Connections, pg_dsn: str
 
 async def test_a_cancelled_wait_for_a_connection(connections: Connections) -> None:
     """Who stops waiting for a connection does not keep it from others."""
-    go_on = asyncio.Event()
-
-    held = asyncio.Semaphore(0)
+    go_on, held = asyncio.Event(), asyncio.Event()
 
     async def hold(db: Database) -> list[str]:
-        held.release()
+        held.set()
         await go_on.wait()
         return await spaces(db)
 
     holding = [asyncio.create_task(connections.read(hold)) for _ in range(SIZE)]
-    for _ in range(SIZE):
-        await held.acquire()
+    await held.wait()
     waiting = [asyncio.create_task(connections.read(spaces)) for _ in range(5)]
     await asyncio.sleep(0)  # they begin to wait
     for task in waiting:
