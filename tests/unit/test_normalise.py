@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ranking.normalise import by_ceiling, by_max, min_max, surprisal, z_score
+from recollect.ranking.normalise import by_max, min_max, surprisal
 from recollect.types import Background
 
 scores = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=20)
@@ -27,20 +27,15 @@ def test_min_max_of_equal_scores_is_one() -> None:
     assert min_max([]) == []
 
 
-def test_by_max_and_by_ceiling() -> None:
-    """A share of the best in the list, or of the best that could be."""
+def test_by_max() -> None:
+    """A share of the best in the list."""
     assert by_max([4.0, 1.0]) == [1.0, 0.25]
     assert by_max([0.0]) == [0.0]
-    assert by_ceiling([4.0, 1.0], 8.0) == [0.5, 0.125]
-    assert by_ceiling([4.0], 2.0) == [1.0]
-    assert by_ceiling([4.0], 0.0) == [0.0]
 
 
-def test_z_score() -> None:
-    """(s - mean) / deviation, of the list or of a background; nothing varies: 0."""
-    assert z_score([3.0, 1.0]) == [1.0, -1.0]
-    assert z_score([3.0], Background(1.0, 0.5, 100)) == [4.0]
-    assert z_score([3.0, 3.0]) == [0.0, 0.0]
+def test_surprisal_where_nothing_varies_is_nothing() -> None:
+    """Every memory scores the same: no score says anything."""
+    assert surprisal([3.0, 3.0], Background(3.0, 0.0, 100), "exponential") == [0.0, 0.0]
 
 
 def test_a_background_is_the_mean_and_deviation_of_a_sample() -> None:
@@ -73,8 +68,6 @@ def test_normalised_lists_keep_length_order_and_input(values: list[float]) -> No
     for result in (
         min_max(values),
         by_max(values),
-        by_ceiling(values, 50.0),
-        z_score(values),
         surprisal(values, background, "normal"),
         surprisal(values, background, "exponential"),
     ):

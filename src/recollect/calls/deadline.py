@@ -149,8 +149,11 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """What `work` gives, where engines outside this process get so many seconds of the caller's time for it. Raises
     BackendTimeout.
     """
-    with on_deadline(Deadline(seconds, part_of=_current.get())):
+    token = _current.set(Deadline(seconds, part_of=_current.get()))
+    try:
         return await work
+    finally:
+        _current.reset(token)
 
 
 def is_being_cancelled() -> bool:
@@ -161,15 +164,10 @@ def is_being_cancelled() -> bool:
 
 def let_go(task: asyncio.Task[Any]) -> None:
     """Cancel what nobody waits for any more, without waiting for its end."""
-    if task.done():
-        _ended(task)
-        return
-    task.cancel()
-    _loose.add(task)
-    task.add_done_callback(_ended)
-
-
-def _ended(task: asyncio.Task[Any]) -> None:
-    _loose.discard(task)
-    if not task.cancelled():
+    if not task.done():
+        task.cancel()
+        _loose.add(task)
+        task.add_done_callback(_loose.discard)
+        task.add_done_callback(let_go)
+    elif not task.cancelled():
         task.exception()  # looked at, so that asyncio does not report a failure that concerns nobody

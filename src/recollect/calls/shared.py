@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
+from math import isinf
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from recollect.calls.deadline import Deadline, Stopped, Wait, current_deadline, let_go, start
@@ -32,15 +33,18 @@ class SharedWork:
             own = Deadline(max(deadline.seconds, DEADLINE))
             self._tasks[key] = start(own, work()), own
         task, own = self._tasks[key]
+        outside = what in self.outside
+        if not outside and isinf(deadline.until) and not task.done():  # nothing is timed
+            await asyncio.wait((task,))
         if task.done():
-            return cast("T", task.result())
+            return cast("T", _result(task, what))
         waiter = asyncio.get_running_loop().create_future()
 
         def wake(_: object = None) -> None:
             if not waiter.done():
                 waiter.set_result(None)
 
-        wait = Wait(deadline, wake, outside=what in self.outside, share=share)
+        wait = Wait(deadline, wake, outside=outside, share=share)
         task.add_done_callback(wake)
         try:
             await waiter
@@ -50,11 +54,15 @@ class SharedWork:
         if not task.done():
             own.over = True
             raise no_answer(f"the {what}", share * deadline.seconds)
-        if task.cancelled():  # not by us: a CancelledError would look as if our own caller had gone
-            raise Stopped("it was stopped while under way", backend=what)
-        return cast("T", task.result())
+        return cast("T", _result(task, what))
 
     def close(self) -> None:
         """Let go of work that no lane waits for any more."""
         for task, _ in self._tasks.values():
             let_go(task)
+
+
+def _result(task: asyncio.Task[T], what: Asked) -> T:
+    if task.cancelled():  # not by us: a CancelledError would look as if our own caller had gone
+        raise Stopped("it was stopped while under way", backend=what)
+    return task.result()

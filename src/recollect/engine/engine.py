@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 
 from recollect.calls.gate import Gates, gated
@@ -14,7 +15,7 @@ from recollect.engine.recall import Recaller
 from recollect.engine.remember import Rememberer
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Sharing
-from recollect.engine.upkeep import Upkeep
+from recollect.engine.upkeep import SEEN_SPACES, Upkeep
 from recollect.engine.usage import HitCounter
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
@@ -22,6 +23,8 @@ from recollect.types import Leg
 
 VECTOR: Leg = "vector"
 GRAPH: Leg = "graph"
+LOOK_AGAIN = 3600.0
+"""Seconds for which a space that was used needs no further look."""
 
 
 class Engine:
@@ -36,6 +39,7 @@ class Engine:
         gates: Gates | None = None,
     ) -> None:
         self.store = store
+        self._used: dict[str, float] = {}
         self.gates = gates or Gates()
         self.embedding = Embedding(embedder, store)
         self.rememberer = Rememberer(store, self.embedding)
@@ -78,9 +82,16 @@ class Engine:
         return self.feeders[index]
 
     def first_use(self, space: str) -> None:
-        """What an earlier process left undone in a space is taken up when it is first used, in the background."""
-        self.upkeep.first_use(space)
-        self.scoring.on_use(space)
+        """What an earlier process left undone in a space is taken up when it is first used, in the background; an hour
+        later it is looked at again.
+        """
+        now = time.monotonic()
+        if self._used.get(space, 0.0) < now:
+            if len(self._used) >= SEEN_SPACES:
+                self._used.clear()
+            self._used[space] = now + LOOK_AGAIN
+            self.upkeep.first_use(space)
+            self.scoring.on_use(space)
 
     def wrote(self) -> None:
         """External indexes are told at once what this process has written."""

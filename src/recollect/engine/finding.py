@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from recollect.calls.deadline import current_deadline, within
@@ -195,7 +196,7 @@ async def _hits(
     terms = frozenset([term.term for term in question.words.terms])
     language = question.words.language
     hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
-    count, room = fitting([memory for _, memory in answer], ANSWER_BYTES)
+    count, room = fitting(map(itemgetter(1), answer), ANSWER_BYTES)
     if count < len(hits):
         return tuple(hits[:count]), f"{full()}: the last {len(hits) - count} hits and all neighbours are left out"
     if not query.window or not hits:

@@ -34,11 +34,10 @@ async def run_lanes(
     No lane is timed here: what it asks is behind gates, which wait on its deadline. `so_far` is told of the lanes that
     have ended when half of the longest deadline is over, and again whenever another one ends.
     """
-    question.deadlines = [deadline_of(lane, question) for lane in recipe.lanes]
-    tasks = [
-        start(deadline, _run(lane, question, leg))
-        for deadline, lane in zip(question.deadlines, recipe.lanes, strict=True)
-    ]
+    tasks: list[asyncio.Task[Answered]] = []
+    for lane in recipe.lanes:
+        question.deadlines.append(deadline_of(lane, question))
+        tasks.append(start(question.deadlines[-1], _run(lane, question, leg)))
     try:
         running = (await asyncio.wait(tasks, timeout=longest_deadline(recipe) / 2 if so_far else None))[1]
         while running and so_far:
@@ -59,9 +58,11 @@ def deadline_of(lane: Lane, question: Question) -> Deadline:
 
 def longest_deadline(recipe: Recipe) -> float:
     """Seconds until every lane that is run has answered or is late, where nothing but engines outside takes time."""
-    return max(
-        (DEADLINE if lane.deadline is None else lane.deadline for lane in recipe.lanes if lane.weight > 0), default=0.0
-    )
+    longest = 0.0
+    for lane in recipe.lanes:
+        if lane.weight > 0:
+            longest = max(longest, DEADLINE if lane.deadline is None else lane.deadline)
+    return longest
 
 
 async def _run(lane: Lane, question: Question, leg: Callable[[str], LegSearch]) -> Answered:

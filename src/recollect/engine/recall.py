@@ -114,22 +114,23 @@ class Recaller:
 
 async def answer(engines: Engines, query: Query, question: Question) -> Recall | RecallFailed:
     """What the lanes of a recipe find, as an answer; or why there is none."""
-    lanes = query.recipe.lanes
-    ahead = ReadAhead(partial(find, engines, query, question), longest_deadline(query.recipe), question)
-    may_be_late = not engines.in_process or any(lane.deadline is not None for lane in lanes)
+    ahead: ReadAhead | None = None
+    if not engines.in_process or any(lane.deadline is not None for lane in query.recipe.lanes):  # some may be late
+        ahead = ReadAhead(partial(find, engines, query, question), longest_deadline(query.recipe), question)
     try:
-        answered = await run_lanes(query.recipe, question, engines.leg, ahead.begin if may_be_late else None)
+        answered = await run_lanes(query.recipe, question, engines.leg, ahead.begin if ahead else None)
         reports, rankings = [report for report, _ in answered], rankings_of(answered)
         if not rankings:
             reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.missing)
             return RecallFailed(f"every lane of the recall failed ({reasons})", lanes=reports)
         try:
-            found = await ahead.of(rankings)
+            found = await (ahead.of(rankings) if ahead else find(engines, query, question, rankings))
         except BackendUnavailable as error:
             why = f"what the lanes found could not be read from {engines.store}: {in_words(error)}"
             return _because(error, RecallFailed(why, lanes=reports))
     finally:
-        ahead.close()
+        if ahead:
+            ahead.close()
     reports = [_as_read(report, found) for report in reports]
     return Recall(
         hits=found.hits,

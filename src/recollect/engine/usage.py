@@ -74,7 +74,9 @@ class HitCounter:
 def leg_usage(recipe: Recipe, lanes: Iterable[LaneReport], hits: Sequence[Hit]) -> dict[Leg, LegUsage]:
     """What each leg did in one recall: its lanes that were wanted, and the hits that one of its lanes found."""
     wanted = {lane.name for lane in recipe.lanes if lane.weight > 0}
-    found = Counter(leg for hit in hits for leg in hit.why.legs)
+    found: Counter[Leg] = Counter()
+    for hit in hits:
+        found.update(hit.why.legs)
     done: dict[Leg, LegUsage] = {}
     for report in lanes:
         if report.lane in wanted:

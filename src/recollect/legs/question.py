@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from recollect.calls.deadline import Deadline
@@ -61,11 +61,9 @@ class Question:
         """The nearest memories by plain vectors; lanes that look in the same place share one search."""
         vector = await self.vector(share)
 
-        async def search() -> VectorHits:
-            return await self.vector_index.search_vectors(
-                self.space, vector, where, limit=self.fanout, ef_search=ef_search
-            )
-
+        search = partial(
+            self.vector_index.search_vectors, self.space, vector, where, limit=self.fanout, ef_search=ef_search
+        )
         return await self.together.once(("nearest", where, ef_search), search, "vector index", share)
 
     async def wordiest(self, where: Filter, *, limit: int) -> Sequence[Scored]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from recollect.legs.question import Question
 from recollect.ports import Beside, Sample
@@ -70,21 +70,23 @@ class VectorLeg:
         if not threads:
             return hits
         around = neighbourhoods(threads)
-        found = {hit.id for hit in hits}
-        beside = [id for id in around if id not in found]
-        where = question.filter_of(lane)
-        candidates = found | await self._threads.visible(question.space, beside, where)
-        wanted = candidates.intersection(around)
-        needed = wanted.union(*(filter(None, around[id]) for id in wanted))
-        vectors = await self._index.vectors(question.space, list(needed))
-        scores = {hit.id: hit.score for hit in hits if hit.id not in wanted}
-        scores |= blended_scores(await question.vector(), vectors, {id: around[id] for id in wanted})
+        scores = dict(hits)
+        beside = [*(around.keys() - scores.keys())]
+        seen = await self._threads.visible(question.space, beside, question.filter_of(lane))
+        wanted = {id: around[id] for id in (scores.keys() | seen) & around.keys()}
+        needed = set[str | None](wanted).union(*wanted.values()) - {None}
+        vectors = await self._index.vectors(question.space, cast("list[str]", [*needed]))
+        for id in wanted.keys() & scores.keys():
+            del scores[id]
+        scores |= blended_scores(await question.vector(), vectors, wanted)
         ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        return [Scored(id, score) for id, score in ranked[: question.fanout]]
+        return [*map(Scored._make, ranked[: question.fanout])]
 
 
 def clamped(hits: Sequence[Scored], lowest: float) -> tuple[Scored, ...]:
-    """The hits with no score below `lowest`. Those that lay below keep their order."""
+    """The hits, best first, with no score below `lowest`. Those that lay below keep their order."""
+    if not hits or hits[-1].score >= lowest:
+        return tuple(hits)
     return tuple(hit if hit.score >= lowest else Scored(hit.id, lowest) for hit in hits)
 
 
@@ -94,14 +96,13 @@ def neighbourhoods(threads: Mapping[str, Beside]) -> dict[str, tuple[str | None,
     """
     around: dict[str, tuple[str | None, ...]] = {}
     for id, beside in threads.items():
-        chain: list[str | None] = [*reversed(beside.before), id, *beside.after]
-        middle = len(beside.before)
-        for at in range(max(0, middle - REACH), min(len(chain), middle + REACH + 1)):
+        end = [None] * REACH
+        chain: list[str | None] = [*end, *end, *reversed(beside.before), id, *beside.after, *end, *end]
+        middle = 2 * REACH + len(beside.before)
+        for at in range(middle - REACH, middle + REACH + 1):
             known = chain[at]
             if known is not None and known not in around:
-                around[known] = tuple(
-                    chain[n] if 0 <= n < len(chain) else None for n in (at - 1, at + 1, at - 2, at + 2)
-                )
+                around[known] = (chain[at - 1], chain[at + 1], chain[at - 2], chain[at + 2])
     return around
 
 
@@ -114,10 +115,10 @@ def blended_scores(
     ids = [id for id in around if id in vectors]
     if not ids:
         return {}
-    place = {id: n for n, id in enumerate(vectors)}
+    place: dict[str | None, int] = dict(zip(vectors, range(len(vectors)), strict=True))
     rows = np.vstack([*vectors.values(), np.zeros_like(question)])  # the last row stands for "nobody there"
-    own = rows[[place[id] for id in ids]]
-    beside = np.array([[place.get(n or "", -1) for n in around[id]] for id in ids])
+    own = rows[[*map(place.__getitem__, ids)]]
+    beside = np.array([[*map(place.get, around[id], (-1, -1, -1, -1))] for id in ids])
     near, far = BLEND
     blend = own + near * (rows[beside[:, 0]] + rows[beside[:, 1]]) + far * (rows[beside[:, 2]] + rows[beside[:, 3]])
     lengths = np.linalg.norm(blend, axis=1)

@@ -70,10 +70,12 @@ class Sieve:
 
     def lets_through(self, text: str) -> bool:
         own = frozenset(text[:BEGINNING].casefold().split())
-        # most texts share few words with the others, or are much longer or shorter, and need no closer look
-        rivals = [kept for kept in self._kept if 2 * len(own & kept[1]) >= max(len(own), len(kept[1]))]
-        if any(_numbers(own) == _numbers(words) and _alike(text, other) for other, words in rivals):
-            return False
+        for other, words in self._kept:
+            # most texts share few words with the others, or are much longer or shorter, and need no closer look
+            if 2 * len(own & words) < max(len(own), len(words)):
+                continue
+            if _numbers(own) == _numbers(words) and _alike(text, other):
+                return False
         self._kept.append((text, own))
         return True
 

@@ -24,6 +24,8 @@ from typing import Literal, Protocol
 from recollect.ranking.normalise import Normalise, min_max, surprisal
 from recollect.types import Fused, Part, Ranking, Tail
 
+_CONTRIBUTION = itemgetter(4)
+
 FEW = 3
 """Memories that it takes for one of them to stand out from the others."""
 
@@ -50,11 +52,16 @@ class FusionLike(Protocol):
 
 def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -> list[Fused]:
     """The rankings of a recipe's lanes, fused as the recipe says. No ranking: that lane did not answer."""
-    answered = [(lane, ranking) for lane, ranking in lanes if ranking is not None]
-    rankings = [ranking for _, ranking in answered]
-    weights = [lane.weight for lane, _ in answered]
+    rankings: list[Ranking] = []
+    weights: list[float] = []
+    wanted: list[float] = []
+    for lane, ranking in lanes:
+        wanted.append(lane.weight)
+        if ranking is not None:
+            rankings.append(ranking)
+            weights.append(lane.weight)
     if fusion.renormalise:
-        weights = renormalised(weights, fsum(lane.weight for lane, _ in lanes))
+        weights = renormalised(weights, fsum(wanted))
     if fusion.method == "rrf":
         return rrf(rankings, fusion.k, weights)
     if fusion.method == "min_max":
@@ -92,7 +99,8 @@ def calibrated(rankings: Sequence[Ranking], weights: Sequence[float], tails: Seq
     """
     fused = _summed(rankings, [_calibrated(r, tail) for r, tail in zip(rankings, tails, strict=True)], weights)
     for ranking in rankings:
-        fused = keep_exact(fused, ranking)
+        if ranking.exact:
+            fused = keep_exact(fused, ranking)
     return fused
 
 
@@ -136,5 +144,5 @@ def _summed(rankings: Sequence[Ranking], shares: Sequence[Sequence[float]], weig
         for rank, ((id, raw), share) in enumerate(zip(ranking.hits, normalised, strict=True), start=1):
             part: Part = (lane, rank, raw, share, weight * share, leg)
             found[id] = (*found[id], part) if id in found else (part,)
-    fused = [Fused(id, fsum([part[4] for part in parts]), parts) for id, parts in found.items()]
+    fused = [Fused(id, fsum(map(_CONTRIBUTION, parts)), parts) for id, parts in found.items()]
     return sorted(fused, key=itemgetter(1), reverse=True)  # a stable sort: equals stay in the order they were found in

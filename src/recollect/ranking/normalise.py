@@ -1,8 +1,8 @@
 """A lane's raw scores onto a scale that can be added to another lane's.
 
-Every function takes scores and returns as many, in the same order, and changes nothing. `min_max`, `by_max` and
-`z_score` only look at the list itself, so they make the best of a bad list look perfect. `by_ceiling` and
-`surprisal` look at something outside the list: the best score there could be, or what chance alone would give.
+Every function takes scores and returns as many, in the same order, and changes nothing. `min_max` and `by_max`
+only look at the list itself, so they make the best of a bad list look perfect. `surprisal` looks at something outside
+the list: what chance alone would give.
 """
 
 from __future__ import annotations
@@ -38,27 +38,6 @@ def by_max(scores: Sequence[float]) -> list[float]:
     return [score / best for score in scores] if best > 0 else [0.0] * len(scores)
 
 
-def by_ceiling(scores: Sequence[float], ceiling: float) -> list[float]:
-    """As a share of the best score that the question could have had, 1 at most.
-
-    >>> by_ceiling([4.0, 1.0], 8.0)
-    [0.5, 0.125]
-    """
-    return [min(score / ceiling, 1.0) for score in scores] if ceiling > 0 else [0.0] * len(scores)
-
-
-def z_score(scores: Sequence[float], background: Background | None = None) -> list[float]:
-    """In standard deviations above the mean of a background, the list's own by default; 0 where nothing varies.
-
-    >>> z_score([3.0, 1.0])
-    [1.0, -1.0]
-    """
-    known = background or Background.of(scores, len(scores))
-    if known.deviation <= 0:
-        return [0.0] * len(scores)
-    return [(score - known.mean) / known.deviation for score in scores]
-
-
 def surprisal(scores: Sequence[float], background: Background, tail: Tail) -> list[float]:
     """How unlikely chance alone is to reach each score, as a share of what it takes to single out one memory.
 
@@ -73,8 +52,9 @@ def surprisal(scores: Sequence[float], background: Background, tail: Tail) -> li
     >>> [round(s, 3) for s in surprisal([3.0, -1.0], background, "normal")]
     [1.502, 0.0]
     """
-    above = [max(z, 0.0) for z in z_score(scores, background)]
+    mean, deviation = background.mean, background.deviation
+    if deviation <= 0:
+        return [0.0] * len(scores)
+    above = [max((score - mean) / deviation, 0.0) for score in scores]
     whole = max(log(max(background.count, 1)), 1.0)  # a space of one or two has nothing to single out
-    if tail == "exponential":
-        return [z / whole for z in above]
-    return [z * z / 2 / whole for z in above]
+    return [z / whole for z in above] if tail == "exponential" else [z * z / 2 / whole for z in above]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from recollect.ports import Term
@@ -77,15 +76,20 @@ def _forms(language: str | None) -> tuple[str, ...]:
 
 def _phrases(text: str, language: str | None) -> tuple[tuple[str, ...], ...]:
     """What stands in quotes and has at least two terms, each once."""
-    quoted = (next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
-    phrases = (tuple(terms(part, language or DEFAULT))[:WORDS] for part in quoted)
-    return tuple(islice(dict.fromkeys(phrase for phrase in phrases if len(phrase) > 1), PHRASES))
+    phrases: dict[tuple[str, ...], None] = {}
+    for match in _QUOTED.finditer(text):
+        phrase = tuple(terms(next(filter(None, match.groups())), language or DEFAULT))[:WORDS]
+        if len(phrase) > 1:
+            phrases[phrase] = None
+            if len(phrases) == PHRASES:
+                break
+    return tuple(phrases)
 
 
 def _identifier(word: str) -> str | None:
     """The term under which an identifier is indexed whole; None for an ordinary word."""
-    digits = sum(char.isdigit() for char in word)
-    letters = any(char.isalpha() for char in word)
+    digits = sum(map(str.isdigit, word))
+    letters = any(map(str.isalpha, word))
     named = (
         (digits > 0 and letters)
         or (digits >= _LONG_NUMBER and not _YEAR.fullmatch(word))
