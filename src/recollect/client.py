@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from recollect import backups, composition
 from recollect.backups import Backup
@@ -20,16 +21,16 @@ from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, answering, examine
 from recollect.engine.engine import Engine
 from recollect.engine.recall import RecallListener
+from recollect.engine.reembed import Reembedded, ReembedProgress, abandon, drop_old, old_one, reembed
 from recollect.engine.replies import Replies
 from recollect.engine.tokens import AsyncTokens
-from recollect.errors import ConfigError, SchemaOutdated
-from recollect.ports import Embedder, Lag, Store
+from recollect.errors import ConfigError, InvalidRequest, SchemaOutdated
+from recollect.limits import check_number
+from recollect.ports import Embedder, GenerationState, Lag, Store
 from recollect.recipes import recipe
 from recollect.settings import Settings, with_store
 from recollect.space import AsyncSpace
-from recollect.types import (
-    Migration,
-)
+from recollect.types import Generation, Migration
 
 STORE = ("open", "close", "add", "get", "location")
 EMBEDDER = ("name", "in_process", "dimensions", "embed", "close")
@@ -67,9 +68,10 @@ class AsyncRecollect:
         named = embedder if isinstance(embedder, str) else None
         known = settings or Settings.load(url=url, embedder=named)
         self.settings = replace(known, url=url) if url else known
-        self._own_embedder: Embedder | None = None
+        self._own_embedders: list[Embedder] = []
         if embedder is None or isinstance(embedder, str):
-            embedder = self._own_embedder = configured(self.settings, named)
+            embedder = configured(self.settings, named)
+            self._own_embedders.append(embedder)
         _check(embedder, "an embedder, nor as the name of one", EMBEDDER)
         if store is None:
             self._store, self.url = composition.store(self.settings, create=create), self.settings.url
@@ -153,9 +155,46 @@ class AsyncRecollect:
         try:
             await self._engine.close()
         finally:
-            if self._own_embedder is not None:
-                await self._own_embedder.close()
+            for embedder in self._own_embedders:
+                await embedder.close()
             await self._store.close()
+
+    async def reembed(
+        self,
+        embedder: str | Embedder | None = None,
+        *,
+        back: bool = False,
+        rate: float | None = None,
+        on_progress: Callable[[ReembedProgress], None] = lambda _: None,
+    ) -> Reembedded:
+        """Change the store to another embedder, while others read and write. Recalls use the old vectors until the new
+        ones are complete, and switch in one step; so does this client. Cut off, it goes on when it is called again. At
+        most `rate` memories a second are embedded; without one, it rests as long as it works. `back` returns to the
+        model before, whose embedder is that of the settings unless you name it.
+        """
+        if back:
+            old = await old_one(self._store)
+        elif embedder is None:
+            raise InvalidRequest("name the embedder to change to")
+        if embedder is None or isinstance(embedder, str):
+            embedder = configured(self.settings, embedder)
+            self._own_embedders.append(embedder)
+        _check(embedder, "an embedder, nor as the name of one", EMBEDDER)
+        if rate is not None:
+            check_number("rate", rate, 0.01, 1_000_000)
+        if back and embedder.name != old.model:
+            raise InvalidRequest(f"the old vectors are of {old.model}, not of {embedder.name}: name its embedder")
+        return await reembed(self._engine, embedder, rate=rate, on_progress=on_progress)
+
+    async def generations(self) -> Sequence[GenerationState]:
+        """The models that made the store's vectors: the current one, a next one that is being filled, old ones."""
+        return await self._store.generations.all()
+
+    async def drop_vectors(self, state: Literal["old", "next"]) -> builtins.list[Generation]:
+        """Delete the vectors of models that answered before (`old`), or of one that the store was being changed to
+        (`next`); which models these were.
+        """
+        return await (drop_old(self._engine) if state == "old" else abandon(self._engine))
 
     async def warm_up(self) -> None:
         """Load an embedder that runs inside this process, so that the first question need not wait for it. If that
@@ -196,7 +235,7 @@ class AsyncRecollect:
 
     async def keep_scores(self) -> None:
         """Bring the qualities of every space up to date each hour, in the background, until this is closed."""
-        self._engine.scoring.keep_up()
+        self._engine.keep_up()
 
     def on_recall(self, listener: RecallListener) -> None:
         """Tell a listener of each recall from now on: its space, its recipe's name, and the answer or the RecallFailed.

@@ -65,8 +65,7 @@ class EmbeddingMismatch(RecollectError):
         here = model if dimensions is None else f"{model} ({dimensions} dimensions)"
         return cls(
             f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
-            "with that embedder, or move each of its spaces to a new store: `recollect export memories.jsonl`, then "
-            "`recollect import memories.jsonl --store sqlite:///new.db` with the new embedder"
+            "with that embedder, or change the store to yours: `recollect reembed --embedder NAME`"
         )
 
 

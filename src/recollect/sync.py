@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from recollect.backups import Backup
 from recollect.client import AsyncRecollect
@@ -18,17 +18,19 @@ from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis
 from recollect.engine.quality import Rated
 from recollect.engine.recall import RecallListener
+from recollect.engine.reembed import Reembedded, ReembedProgress
 from recollect.engine.remember import Ingested
 from recollect.engine.tokens import AsyncTokens
 from recollect.engine.transfer import Imported
 from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.portal import Opened, Portal
-from recollect.ports import Embedder, Lag, Store
+from recollect.ports import Embedder, GenerationState, Lag, Store
 from recollect.settings import Settings
 from recollect.space import AsyncNamespace, AsyncSpace
 from recollect.types import (
     Access,
     Draft,
+    Generation,
     Grant,
     Issued,
     Memory,
@@ -294,6 +296,31 @@ class Recollect(Opened):
         refused, unless `force` says to add to them. A restore that was cut off can be run again.
         """
         return asyncio.run(AsyncRecollect.restore(file, url, spaces=spaces, force=force, on_progress=on_progress))
+
+    def reembed(
+        self,
+        embedder: str | Embedder | None = None,
+        *,
+        back: bool = False,
+        rate: float | None = None,
+        on_progress: Callable[[ReembedProgress], None] = lambda _: None,
+    ) -> Reembedded:
+        """Change the store to another embedder, while others read and write. Recalls use the old vectors until the new
+        ones are complete, and switch in one step; so does this client. Cut off, it goes on when it is called again. At
+        most `rate` memories a second are embedded; without one, it rests as long as it works. `back` returns to the
+        model before, whose embedder is that of the settings unless you name it.
+        """
+        return self._run(self._async.reembed(embedder, back=back, rate=rate, on_progress=on_progress))
+
+    def generations(self) -> Sequence[GenerationState]:
+        """The models that made the store's vectors: the current one, a next one that is being filled, old ones."""
+        return self._run(self._async.generations())
+
+    def drop_vectors(self, state: Literal["old", "next"]) -> builtins.list[Generation]:
+        """Delete the vectors of models that answered before (`old`), or of one that the store was being changed to
+        (`next`); which models these were.
+        """
+        return self._run(self._async.drop_vectors(state))
 
     def warm_up(self) -> None:
         """Load an embedder that runs inside this process, so that the first question need not wait for it. If that

@@ -221,7 +221,7 @@ async def test_another_model_is_refused_with_what_to_do(url: str) -> None:
     async with AsyncRecollect(url, embedder=HashingEmbedder(64)) as r:
         await r.space("work").remember("one")
     async with AsyncRecollect(url, embedder=HashingEmbedder(32)) as r:
-        with pytest.raises(EmbeddingMismatch, match="recollect export"):
+        with pytest.raises(EmbeddingMismatch, match="recollect reembed"):
             await r.space("work").remember("two")
         with pytest.raises(EmbeddingMismatch, match="64 dimensions"):
             await r.space("work").recall("one")

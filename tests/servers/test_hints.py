@@ -113,11 +113,9 @@ async def test_an_empty_space_on_the_dashboard(url: str) -> None:
 
 
 def test_a_store_of_another_model() -> None:
-    """Out of the old store, into a new one."""
-    error = EmbeddingMismatch.between(Generation("old", 3), "new", 4)
-    out, into = hints(str(error))
-    assert out == "recollect export memories.jsonl"
-    assert into == "recollect import memories.jsonl --store sqlite:///new.db"
+    """The command that changes it."""
+    (hint,) = hints(str(EmbeddingMismatch.between(Generation("old", 3), "new", 4)))
+    assert hint == "recollect reembed --embedder NAME"
 
 
 def test_the_store_is_named_where_it_must_be(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

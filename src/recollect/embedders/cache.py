@@ -35,19 +35,20 @@ class QueryCache:
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._entries = entries
         self._seconds = seconds
         self._clock = clock
         self._known: OrderedDict[Key, tuple[float, Vector]] = OrderedDict()
         self._flights: dict[Flight, asyncio.Task[Vector]] = {}
 
-    async def embed_query(self, text: str, *, space: str) -> Vector:
-        """The question's vector, read-only. Raises EmbeddingError."""
-        key = (text, self._embedder.name)
+    async def embed_query(self, text: str, *, space: str, embedder: Embedder | None = None) -> Vector:
+        """The question's vector by this embedder, or by the one of now; read-only. Raises EmbeddingError."""
+        embedder = embedder or self.embedder
+        key = (text, embedder.name)
         if (vector := self._fresh(key)) is not None:
             return vector
-        task = self._flights.get((key, space)) or self._start(key, space)
+        task = self._flights.get((key, space)) or self._start(key, space, embedder)
         # A caller who gives up (a late lane) leaves the others their answer, and the next one a cached vector.
         return await asyncio.shield(task)
 
@@ -68,14 +69,14 @@ class QueryCache:
         self._known.move_to_end(key)
         return vector
 
-    def _start(self, key: Key, space: str) -> asyncio.Task[Vector]:
-        task = asyncio.create_task(self._embed(key, space))
+    def _start(self, key: Key, space: str, embedder: Embedder) -> asyncio.Task[Vector]:
+        task = asyncio.create_task(self._embed(key, space, embedder))
         self._flights[key, space] = task
         task.add_done_callback(lambda done: self._land((key, space), done))
         return task
 
-    async def _embed(self, key: Key, space: str) -> Vector:
-        vector: Vector = (await self._embedder.embed([key[0]], space=space, role="query"))[0]
+    async def _embed(self, key: Key, space: str, embedder: Embedder) -> Vector:
+        vector: Vector = (await embedder.embed([key[0]], space=space, role="query"))[0]
         vector.setflags(write=False)
         self._known[key] = (self._clock(), vector)
         self._known.move_to_end(key)

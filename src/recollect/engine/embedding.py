@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.errors import EmbeddingError, EmbeddingMismatch
 from recollect.ports import Embedder, Records
@@ -13,13 +13,34 @@ if TYPE_CHECKING:
     from recollect.types import Vectors
 
 
+class Passages(NamedTuple):
+    """The vectors of some memories, and the generation that they are of."""
+
+    vectors: Vectors
+    generation: Generation
+
+
 class Embedding:
-    """An embedder bound to a store: the store's first vectors decide the model, another one is refused."""
+    """An embedder bound to a store: the store's first vectors decide the model, another one is refused.
+
+    Which generation this process works with is decided once, and changed by `use`. When another process changes the
+    store to another model, this one goes on asking the old vectors, but its own are not stored any more (`outdated`).
+    """
 
     def __init__(self, embedder: Embedder, records: Records) -> None:
         self.embedder = embedder
         self._records = records
         self._generation: Generation | None = None
+        self.outdated = False
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation of the vectors that questions are compared with, as far as it is known."""
+        return self._generation
+
+    def use(self, embedder: Embedder, generation: Generation) -> None:
+        """Embed with another model from now on, which the store was changed to."""
+        self.embedder, self._generation, self.outdated = embedder, generation, False
 
     @property
     def is_known(self) -> bool:
@@ -51,15 +72,16 @@ class Embedding:
         known = await self.check()
         return known.dimensions if known is not None else self.embedder.dimensions
 
-    async def passages(self, space: str, memories: Sequence[Memory]) -> Vectors | None:
+    async def passages(self, space: str, memories: Sequence[Memory]) -> Passages | None:
         """One vector per memory; None when the embedder is down (the memories are then embedded later)."""
+        embedder = self.embedder
         try:
-            passages = [passage(memory) for memory in memories]
-            vectors = await self.embedder.embed(passages, space=space, role="document")
+            vectors = await embedder.embed([passage(memory) for memory in memories], space=space, role="document")
         except EmbeddingError:
             return None
-        await self.claim(vectors.shape[1])
-        return vectors
+        if embedder is self.embedder:  # else the store was changed to another model meanwhile
+            await self.claim(vectors.shape[1])
+        return Passages(vectors, Generation(embedder.name, vectors.shape[1]))
 
     async def works(self, space: str) -> bool:
         """Whether the embedder takes a text that nothing is wrong with."""

@@ -12,6 +12,7 @@ from recollect.engine.embedding import Embedding
 from recollect.engine.engines import Engines
 from recollect.engine.feeding import Feeder
 from recollect.engine.recall import Recaller
+from recollect.engine.reembed import GRACE, drop_old
 from recollect.engine.remember import Rememberer
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Sharing
@@ -19,7 +20,7 @@ from recollect.engine.upkeep import SEEN_SPACES, Upkeep
 from recollect.engine.usage import HitCounter
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
-from recollect.types import Leg
+from recollect.types import Generation, Leg
 
 VECTOR: Leg = "vector"
 GRAPH: Leg = "graph"
@@ -40,6 +41,7 @@ class Engine:
     ) -> None:
         self.store = store
         self._used: dict[str, float] = {}
+        self.vectors = vectors
         self.gates = gates or Gates()
         self.embedding = Embedding(embedder, store)
         self.rememberer = Rememberer(store, self.embedding)
@@ -54,8 +56,8 @@ class Engine:
         }
         rows = self.gates.of_rows(store)
         self.sharing = Sharing(store.ledger, rows)
-        engines = Engines(self.gates, embedder, store, vectors or store, links or store)
-        self.recaller = Recaller(engines, self.embedding, self._questions, self.sharing, rows, self.hits)
+        self._engines = Engines(self.gates, embedder, store, vectors or store, links or store)
+        self.recaller = Recaller(self._engines, self.embedding, self._questions, self.sharing, rows, self.hits)
 
     async def open(self) -> None:
         await self.store.open()
@@ -74,12 +76,22 @@ class Engine:
         await asyncio.gather(*(feeder.close() for feeder in self.feeders.values()))
         await self.gates.close()
 
+    def use(self, embedder: Embedder, generation: Generation) -> None:
+        """Embed with another model from now on, in one step: questions under way keep theirs."""
+        self.embedding.use(embedder, generation)
+        self._questions.embedder = gated(embedder, self.gates.of("embedder", embedder))
+        self._engines.embed_with(embedder)
+
     def feeder(self, index: str) -> Feeder:
         """What feeds the external index of this name."""
         if index not in self.feeders:
             known = ", ".join(self.feeders) or "none is configured"
             raise InvalidRequest(f"there is no external index {index!r}: {known}")
         return self.feeders[index]
+
+    def keep_up(self) -> None:
+        """For a server: score every space each hour, and drop old vectors that nobody has wanted back for a week."""
+        self.scoring.keep_up(lambda: drop_old(self, older_than=GRACE))
 
     def first_use(self, space: str) -> None:
         """What an earlier process left undone in a space is taken up when it is first used, in the background; an hour

@@ -38,9 +38,8 @@ class Engines:
         self.links = gated(links, gates.of("graph", links))
         self.rows: Rows = gated(store, gates.of_rows(store))
         self.store = store.name
-        self.in_process = all(engine.in_process for engine in (embedder, store, vectors, links))
-        shared: dict[Asked, Engine] = {"embedder": embedder, "vector index": vectors, "store": store}
-        self.outside = [asked for asked, engine in shared.items() if not engine.in_process]
+        self._all: tuple[Engine, ...] = (store, vectors, links)
+        self.embed_with(embedder)
         rows = gates.of_rows(store)
 
         async def listed(edges: AsyncIterator[Edge]) -> list[Edge]:
@@ -51,6 +50,12 @@ class Engines:
 
         self.edges = edges
         self._legs: dict[str, LegSearch] = {}
+
+    def embed_with(self, embedder: Engine) -> None:
+        """Questions are embedded by this one from now on."""
+        self.in_process = embedder.in_process and all(engine.in_process for engine in self._all)
+        shared: dict[Asked, Engine] = {"embedder": embedder, "vector index": self._all[1], "store": self._all[0]}
+        self.outside = [asked for asked, engine in shared.items() if not engine.in_process]
 
     def leg(self, name: str) -> LegSearch:
         """A leg over these engines, made when it is first asked for."""

@@ -167,7 +167,8 @@ async def _by_mmr(
     how = query.recipe.diversity
     vectors: Mapping[str, Vector] = {}
     if any(lane.leg == "vector" and lane.name in rankings for lane in query.recipe.lanes):
-        reading = by_space(question.space, [f.id for f in fused], engines.vectors.vectors)
+        read = partial(engines.vectors.vectors, generation=question.generation)
+        reading = by_space(question.space, [f.id for f in fused], read)
         try:
             vectors = await within(DIVERSITY_SHARE * current_deadline().left, reading)
             wanted = await question.vector() if how.relevance == "cosine" else None

@@ -89,17 +89,22 @@ class Recaller:
             why = f"what a recall must know first could not be read from {self._engines.store}: {in_words(error)}"
             reports = [LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes]
             return _because(error, RecallFailed(why, lanes=reports))
+        # No wait from here on: the question's vector and what it is compared with are of one generation.
+        generation, embedder = self._embedding.generation, self._questions.embedder
+        if generation is not None:
+            dimensions = generation.dimensions
         question = Question(
             space,
             query.text,
             query.where,
             query.fanout,
-            partial(self._questions.embed_query, query.text, space=space),
+            partial(self._questions.embed_query, query.text, space=space, embedder=embedder),
             self._engines.vectors,
             self._engines.words,
             shared=shared,
             at_home=query.at_home,
             given=None if given is None else check_vector(given, dimensions),
+            generation=generation,
             started=started,
             together=SharedWork(self._engines.outside),
         )

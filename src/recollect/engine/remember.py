@@ -14,7 +14,7 @@ from recollect.engine.embedding import Embedding
 from recollect.errors import InvalidRequest, RecollectError
 from recollect.limits import check_same_text, check_vectors
 from recollect.ports import Store
-from recollect.types import NEAREST, SIMILAR, Draft, Edge, Filter, Memory, Record, Remembered
+from recollect.types import NEAREST, SIMILAR, Draft, Edge, Filter, Generation, Memory, Record, Remembered
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -36,6 +36,13 @@ class Ingested:
 
     created: int = 0
     copies: int = 0
+
+
+class Made(NamedTuple):
+    """A vector, and the generation that it is of."""
+
+    vector: Vector
+    generation: Generation | None
 
 
 class Rememberer:
@@ -67,9 +74,11 @@ class Rememberer:
             check_same_text(memory, copy)
         if not _must_be_embedded(memory, copy):
             return Record(memory)
-        (vector,) = await self._vectors_of(space, [draft], [memory])
-        edges = () if vector is None or copy is not None else await self._nearest(space, memory.id, vector)
-        return Record(memory, vector, edges)
+        (made,) = await self._vectors_of(space, [draft], [memory])
+        if made is None:
+            return Record(memory)
+        edges = () if copy is not None else await self._nearest(space, memory.id, made)
+        return Record(memory, made.vector, edges, generation=made.generation)
 
     async def remember_many(
         self, space: str, drafts: Iterable[Draft], *, batch: int | None = None
@@ -125,47 +134,58 @@ class Rememberer:
         pairs = enumerate(zip(memories, copies, strict=True))
         fresh = [n for n, (memory, copy) in pairs if _must_be_embedded(memory, copy)]
         made = await self._vectors_of(space, [drafts[n] for n in fresh], [memories[n] for n in fresh])
-        vectors = dict(zip(fresh, made, strict=True))
+        ready = dict(zip(fresh, made, strict=True))
         records = [
-            Record(memory, vectors.get(n), linked=draft.linked)
+            _record(memory, ready.get(n), linked=draft.linked)
             for n, (memory, draft) in enumerate(zip(memories, drafts, strict=True))
         ]
         answers = await self._store.add(space, records)
         return [_checked(memory, answer) for memory, answer in zip(memories, answers, strict=True)]
 
-    async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Vector | None]:
+    async def _vectors_of(self, space: str, drafts: Sequence[Draft], memories: Sequence[Memory]) -> list[Made | None]:
         """Given vectors checked, missing ones embedded; None for all the missing ones when the embedder is down."""
         dimensions = await self._embedding.dimensions()
-        vectors: dict[int, Vector] = {}
+        made: dict[int, Made] = {}
         if given := {n: draft.vector for n, draft in enumerate(drafts) if draft.vector is not None}:
-            vectors |= zip(given, check_vectors([*given.values()], dimensions), strict=True)
-            await self._embedding.claim(next(iter(vectors.values())).size)
+            vectors = check_vectors([*given.values()], dimensions)
+            await self._embedding.claim(next(iter(vectors)).size)
+            generation = self._embedding.generation
+            made |= {n: Made(vector, generation) for n, vector in zip(given, vectors, strict=True)}
         if missing := [n for n in range(len(drafts)) if n not in given]:
             embedded = await self._embedding.passages(space, [memories[n] for n in missing])
             if embedded is not None:
-                vectors |= zip(missing, embedded, strict=True)
-        return [vectors.get(n) for n in range(len(drafts))]
+                made |= {
+                    n: Made(vector, embedded.generation) for n, vector in zip(missing, embedded.vectors, strict=True)
+                }
+        return [made.get(n) for n in range(len(drafts))]
 
-    async def _nearest(self, space: str, id: str, vector: Vector) -> tuple[Edge, ...]:
+    async def _nearest(self, space: str, id: str, made: Made) -> tuple[Edge, ...]:
         """Links to the three nearest memories there are, none where the search fails. Upkeep looks at them again, and
         at whom else the new memory is nearest to.
         """
         try:
-            found = (await self._store.search_vectors(space, vector, Filter(), limit=NEAREST + 1)).hits
+            found = await self._store.search_vectors(
+                space, made.vector, Filter(), limit=NEAREST + 1, generation=made.generation
+            )
         except RecollectError:
             return ()
-        nearest = [hit for hit in found if hit.id != id and hit.score > 0][:NEAREST]
+        nearest = [hit for hit in found.hits if hit.id != id and hit.score > 0][:NEAREST]
         return tuple(Edge(id, hit.id, SIMILAR, min(hit.score, 1.0)) for hit in nearest)
 
     async def revise(self, space: str, id: str, changes: dict[str, object]) -> Memory:
         """Changed fields of a memory; a changed text or title is embedded anew."""
         now = datetime.now(UTC)
-        vector = None
+        made = None
         if "text" in changes or "title" in changes:
             found = await self._store.get(space, [id])
             if id in found:  # an unknown id is the store's to refuse
-                vector = (await self._vectors_of(space, [Draft(text="-")], [replace(found[id], **changes)]))[0]  # type: ignore[arg-type]  # names and types were checked
-        return await self._store.update(space, id, changes, vector=vector, now=now)
+                (made,) = await self._vectors_of(space, [Draft(text="-")], [replace(found[id], **changes)])  # type: ignore[arg-type]  # names and types were checked
+        vector, generation = made or (None, None)
+        return await self._store.update(space, id, changes, vector=vector, generation=generation, now=now)
+
+
+def _record(memory: Memory, made: Made | None, *, linked: bool) -> Record:
+    return Record(memory, linked=linked) if made is None else Record(memory, made[0], linked=linked, generation=made[1])
 
 
 def _checked(memory: Memory, answer: Remembered) -> Remembered | InvalidRequest:

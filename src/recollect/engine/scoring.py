@@ -44,9 +44,9 @@ class Scoring:
             self._looked[space] = now
             self._start(self._score_one(space, DAY))
 
-    def keep_up(self) -> None:
-        """Score every space each hour, from now on."""
-        self._start(self._hourly())
+    def keep_up(self, beside: Callable[[], Awaitable[object]]) -> None:
+        """Score every space each hour, from now on, and do what there is to do beside that."""
+        self._start(self._hourly(beside))
 
     async def close(self) -> None:
         self._closing.set()
@@ -61,11 +61,12 @@ class Scoring:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _hourly(self) -> None:
+    async def _hourly(self, beside: Callable[[], Awaitable[object]]) -> None:
         while not self._closing.is_set():
             with suppress(RecollectError):  # a store that is away is asked again in an hour
                 for space in await self._store.spaces():
                     await self._score_one(space, HOUR)
+                await beside()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), HOUR.total_seconds())
 

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from recollect.engine.embedding import Embedding
 from recollect.engine.remember import EMBED_BATCH
-from recollect.errors import RecollectError
+from recollect.errors import EmbeddingMismatch, RecollectError
 from recollect.ports import Store
 from recollect.types import NEAREST, Memory
 
@@ -84,7 +84,7 @@ class Upkeep:
         one_at_a_time = self._working.setdefault(space, asyncio.Lock())
         async with one_at_a_time:
             embedded = True
-            while embedded and not self._closing.is_set():
+            while embedded and not self._closing.is_set() and not self._embedding.outdated:
                 waiting = await self._store.pending(space, limit=EMBED_BATCH)
                 if not waiting:
                     break
@@ -108,18 +108,28 @@ class Upkeep:
         """False when the embedder is down. One text that it cannot take must not hold up the others: when it works
         for another text, they are tried one by one, and the one at fault is marked `failed`.
         """
-        vectors = await self._embedding.passages(space, waiting)
-        if vectors is not None:
-            await self._store.put_vectors(space, list(zip(waiting, vectors, strict=True)))
+        if await self._put(space, waiting):
             return True
         if not await self._embedding.works(space):
             return False
         for memory in waiting:
-            alone = await self._embedding.passages(space, [memory])
-            if alone is not None:
-                await self._store.put_vectors(space, [(memory, alone[0])])
-            else:
+            if not await self._put(space, [memory]):
                 await self._store.fail_vectors(space, [memory.id])
+        return True
+
+    async def _put(self, space: str, waiting: Sequence[Memory]) -> bool:
+        """Embed some memories; False when the embedder fails. What a store that has another model now does not take is
+        left to those who embed with that.
+        """
+        made = await self._embedding.passages(space, waiting)
+        if made is None:
+            return False
+        pairs = list(zip(waiting, made.vectors, strict=True))
+        try:
+            await self._store.put_vectors(space, pairs, generation=made.generation)
+        except EmbeddingMismatch:
+            if made.generation == self._embedding.generation:
+                self._embedding.outdated = True
         return True
 
     async def _link_some(self, space: str) -> bool:

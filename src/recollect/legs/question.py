@@ -12,7 +12,7 @@ from recollect.calls.deadline import Deadline
 from recollect.calls.shared import SharedWork
 from recollect.ports import VectorHits, VectorIndex, WordIndex, WordSearch
 from recollect.text.query import QueryWords, parse_query
-from recollect.types import Filter, Scored
+from recollect.types import Filter, Generation, Scored
 
 if TYPE_CHECKING:
     from recollect.recipes import Lane
@@ -39,6 +39,8 @@ class Question:
     at_home: bool = True
     guest: bool = False
     given: Vector | None = None
+    generation: Generation | None = None
+    """That of its vector: it is compared with no other."""
     started: float = field(default_factory=time.monotonic)
     _guests: tuple[Question, ...] = ()
     together: SharedWork = field(default_factory=SharedWork)
@@ -62,7 +64,13 @@ class Question:
         vector = await self.vector(share)
 
         search = partial(
-            self.vector_index.search_vectors, self.space, vector, where, limit=self.fanout, ef_search=ef_search
+            self.vector_index.search_vectors,
+            self.space,
+            vector,
+            where,
+            limit=self.fanout,
+            ef_search=ef_search,
+            generation=self.generation,
         )
         return await self.together.once(("nearest", where, ef_search), search, "vector index", share)
 

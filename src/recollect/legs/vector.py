@@ -56,7 +56,7 @@ class VectorLeg:
         import numpy as np  # late: a recipe can be read without it
 
         total, ids = await self._threads.sample(question.space, question.within, limit=SAMPLED)
-        vectors = await self._index.vectors(question.space, ids)
+        vectors = await self._index.vectors(question.space, ids, generation=question.generation)
         rows = [vectors[id] for id in ids if id in vectors]
         if not rows:
             return None
@@ -75,7 +75,8 @@ class VectorLeg:
         seen = await self._threads.visible(question.space, beside, question.filter_of(lane))
         wanted = {id: around[id] for id in (scores.keys() | seen) & around.keys()}
         needed = set[str | None](wanted).union(*wanted.values()) - {None}
-        vectors = await self._index.vectors(question.space, cast("list[str]", [*needed]))
+        ids = cast("list[str]", [*needed])
+        vectors = await self._index.vectors(question.space, ids, generation=question.generation)
         for id in wanted.keys() & scores.keys():
             del scores[id]
         scores |= blended_scores(await question.vector(), vectors, wanted)

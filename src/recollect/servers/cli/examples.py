@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, str] = {
     "stats": "recollect stats --space work --since 24h",
     "score": "recollect score --space work",
     "migrate": "recollect migrate --dry-run",
+    "reembed": "recollect reembed --embedder local-multilingual",
     "serve": "recollect serve --port 8080",
     "mcp": "recollect mcp --space work --read-only",
     "sync": "recollect sync",
