@@ -166,7 +166,7 @@ def test_the_library_keeps_the_declared_bounds(one: Declared) -> None:
             parse_query("x", {one.name: bound + beyond})  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("group", {*HTTP, *CLI}, ids=lambda group: group.__name__)
+@pytest.mark.parametrize("group", dict.fromkeys([*HTTP, *CLI]), ids=lambda group: group.__name__)
 def test_every_option_has_a_sentence(group: type) -> None:
     """Help begins with a capital and ends with a full stop."""
     for one in declared(group).values():
