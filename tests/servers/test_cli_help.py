@@ -38,6 +38,7 @@ def test_the_commands_are_those_of_the_design() -> None:
             "score",
             "sync",
             "rebuild",
+            "reembed",
             "import",
             "export",
             "copy",

@@ -356,7 +356,7 @@ async def spec_one_model_makes_all_vectors(store: Store) -> None:
     await store.set_generation(MODEL)
     assert await store.generation() == MODEL
     for other in (Generation("other", 4), Generation(MODEL.model, 8)):
-        with raises(EmbeddingMismatch, MODEL.model, other.model, str(other.dimensions), "export"):
+        with raises(EmbeddingMismatch, MODEL.model, other.model, str(other.dimensions), "reembed"):
             await store.set_generation(other)
     assert await store.generation() == MODEL
 
