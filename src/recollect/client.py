@@ -23,16 +23,18 @@ from recollect.engine.engine import Engine
 from recollect.engine.recall import RecallListener
 from recollect.engine.reembed import Reembedded, ReembedProgress, abandon, drop_old, old_one, reembed
 from recollect.engine.replies import Replies
+from recollect.engine.rerank import Rerankers
 from recollect.engine.tokens import AsyncTokens
 from recollect.errors import ConfigError, InvalidRequest, SchemaOutdated
 from recollect.limits import check_number
-from recollect.ports import Embedder, GenerationState, Lag, Store
-from recollect.recipes import recipe
+from recollect.ports import Embedder, GenerationState, Lag, Reranker, Store
+from recollect.recipes import recipe, with_own
 from recollect.settings import Settings, with_store
 from recollect.space import AsyncSpace
 from recollect.types import Generation, Migration
 
 STORE = ("open", "close", "add", "get", "location")
+RERANKER = ("name", "in_process", "languages", "score", "close")
 EMBEDDER = ("name", "in_process", "dimensions", "embed", "close")
 """What an object that is given as a store or an embedder has at least."""
 
@@ -43,7 +45,8 @@ class AsyncRecollect:
     `url` says where it lives (`sqlite:///memory.db`); without one, `RECOLLECT_URL`, else one file in the user's data
     folder. A store that is not there is made, unless `create` is False. `store` is a store that you made yourself, in
     place of a URL; it is opened and closed with the client. `embedder` is a name (`local`, `openai:MODEL`, `hashing`)
-    or an object that embeds, which you close.
+    or an object that embeds, which you close. `reranker` serves recipes that rerank, likewise: a name (`local`,
+    `http:URL`) or an object.
     """
 
     settings: Settings
@@ -60,6 +63,7 @@ class AsyncRecollect:
         *,
         store: Store | None = None,
         embedder: str | Embedder | None = None,
+        reranker: str | Reranker | None = None,
         settings: Settings | None = None,
         create: bool = True,
     ) -> None:
@@ -82,7 +86,10 @@ class AsyncRecollect:
         asked = gated(self._store, gates.of_rows(self._store))  # so that an index answers for its own failures alone
         vectors = composition.external_vectors(self.settings, asked)
         links = composition.external_links(self.settings, asked)
-        self._engine = Engine(self._store, embedder, vectors, links, gates)
+        if reranker is not None and not isinstance(reranker, str):
+            _check(reranker, "a reranker, nor as the name of one", RERANKER)
+        rerankers, recipes = Rerankers(self.settings, reranker), with_own(self.settings.recipe)
+        self._engine = Engine(self._store, embedder, vectors, links, gates, rerankers, recipes)
         self.tokens = AsyncTokens(self._store.ledger)
         self.replies = Replies(self._store.ledger)
 
@@ -196,14 +203,17 @@ class AsyncRecollect:
         """
         return await (drop_old(self._engine) if state == "old" else abandon(self._engine))
 
-    async def warm_up(self) -> None:
-        """Load an embedder that runs inside this process, so that the first question need not wait for it. If that
-        fails, the first call that embeds says so. The store need not be open.
+    async def warm_up(self, recipe_name: str = "balanced") -> None:
+        """Load the models of a recipe that run inside this process, so that the first question need not wait for them.
+        A failure is left to whoever asks; the store need not be open.
         """
         embedding = self._engine.embedding
         with suppress(Exception):
             if embedding.embedder.in_process:
                 await embedding.works("default")
+            how = recipe(recipe_name, self._engine.recipes).rerank
+            if how and (reader := self._engine.rerankers.of(how.model)).in_process:
+                await reader.score("what is this?", ["a text to read"])
 
     def space(self, name: str) -> AsyncSpace:
         """One tenant's memories: no call on it reads or changes another's."""

@@ -213,6 +213,9 @@ class RecallOptions(FilterOptions, total=False):
         Option("How to hold back near-copies, as a JSON object: method, balance, relevance.", otherwise="the recipe's"),
     ]
     min_score: Annotated[float | None, Option("Only hits that score this much or more.", 0, 1e9)]
+    min_confidence: Annotated[
+        float | None, Option("Only hits that answer the question with this probability or a higher one.", 0, 1)
+    ]
     quality_weight: Annotated[
         float | None,
         Option(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from recollect.errors import InvalidRequest
+from recollect.errors import ConfigError, InvalidRequest
 from recollect.limits import HITS_MOST, check_number, check_weight
 from recollect.ports import KeywordScore, Match, Words
 from recollect.types import Leg
@@ -107,6 +107,26 @@ class Diversity:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerank:
+    """Read the best `count` together with the question, and add what that says to their scores.
+
+    `model` is a reranker by name (`local`, `http:URL`); without one it is the client's. `turns` and `rest` say how far
+    it is trusted, for a turn of a conversation and for any other memory: with 1 it weighs as much as one lane. A turn
+    that is not prose is trusted to it like the rest, a text in a language that it does not know not at all. After
+    `deadline` seconds the order stands as it was.
+
+    3 lies in the middle of a plateau from 2 to 6 on conversations. 0.1 lets the reranker decide between memories that
+    the lanes find alike, and no more: beyond it, what it was not trained on (abstracts in aeronautics) loses.
+    """
+
+    model: str | None = None
+    count: int = 30
+    turns: float = 3.0
+    rest: float = 0.1
+    deadline: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Lanes + fanout + fusion + diversity + bounds."""
 
@@ -117,7 +137,9 @@ class Recipe:
     fanout: Fanout = Fanout(times=10, at_least=100)
     fusion: Fusion = Fusion()
     diversity: Diversity = Diversity()
+    rerank: Rerank | None = None
     min_score: float | None = None
+    min_confidence: float | None = None
     min_quality: float | None = None
     quality_weight: float = 0.0
     """How much a memory's quality counts: scores are multiplied by `1 - weight + weight x quality`."""
@@ -137,7 +159,8 @@ class Recipe:
         """The recipe with some values changed; an unknown name is refused.
 
         `weights` maps lane (or leg) names to weights; `lanes` maps lane (or leg) names to settings of theirs;
-        `fusion`, `diversity`, `limit` and `fanout` take their object or a mapping of its fields.
+        `fusion`, `diversity`, `limit`, `fanout` and `rerank` take their object or a mapping of its fields, and `rerank`
+        also None.
 
         >>> recipe("novamem").with_(weights={"keyword": 1, "vector": 0, "graph": 0}).lanes[1].weight
         0.0
@@ -149,7 +172,9 @@ class Recipe:
         for name, value in changes.items():
             if name not in known:
                 raise InvalidRequest(f"a recipe has no setting {name!r}; it has: {', '.join(sorted(known))}")
-            now = getattr(self, name)
+            now = Rerank() if name == "rerank" and self.rerank is None else getattr(self, name)
+            if name == "rerank" and value is None:
+                continue
             if isinstance(value, Mapping):
                 changes[name] = _changed(now, value, f"{name} of a recipe")
             elif is_dataclass(now) and not isinstance(value, type(now)):
@@ -200,6 +225,15 @@ def _balanced() -> Recipe:
         ),
         diversity=Diversity("near_copies"),
         fusion=Fusion("calibrated", renormalise=True),
+    )
+
+
+def _careful() -> Recipe:
+    return replace(
+        _balanced(),
+        name="careful",
+        about="balanced, and the best 30 are read together with the question: better for conversations, slower",
+        rerank=Rerank(),
     )
 
 
@@ -311,15 +345,34 @@ def _novamem() -> Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    r.name: r for r in (_balanced(), _polyant(), _polyant_knowledge(), _sci(), _pgmemory(), _drobek(), _novamem())
+    r.name: r
+    for r in (_balanced(), _careful(), _polyant(), _polyant_knowledge(), _sci(), _pgmemory(), _drobek(), _novamem())
 }
 """The built-in recipes by name."""
 
 
-def recipe(which: str | Recipe) -> Recipe:
+def recipe(which: str | Recipe, known: Mapping[str, Recipe] = RECIPES) -> Recipe:
     """A recipe by name; a Recipe is returned as it is."""
     if isinstance(which, Recipe):
         return which
-    if not isinstance(which, str) or which not in RECIPES:
-        raise InvalidRequest(f"there is no recipe {which!r}; there are: {', '.join(RECIPES)}")
-    return RECIPES[which]
+    if not isinstance(which, str) or which not in known:
+        raise InvalidRequest(f"there is no recipe {which!r}; there are: {', '.join(known)}")
+    return known[which]
+
+
+def with_own(tables: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Recipe]:
+    """The built-in recipes, and those of `recollect.toml`: each `[recipe.NAME]` is a `base` and what is changed of it.
+
+    >>> with_own({"mine": {"base": "careful", "min_confidence": 0.2}})["mine"].rerank.count
+    30
+    """
+    known = dict(RECIPES)
+    for name, table in tables.items():
+        if name in RECIPES:
+            raise ConfigError(f"[recipe.{name}] has the name of a built-in recipe: give it another")
+        changes = {setting: value for setting, value in table.items() if setting != "base"}
+        try:
+            known[name] = replace(recipe(table.get("base", "balanced")).with_(**changes), name=name)
+        except InvalidRequest as error:
+            raise ConfigError(f"[recipe.{name}]: {error}") from None
+    return known

@@ -63,7 +63,14 @@ PASSWORD = re.compile(r"(//[^:/@]*:).*@")
 PASSWORD_WORDS = re.compile(r"(password=)[^&\s]*")
 COMMAND = re.compile(r"(`recollect (?:(?!--store)[^`])*)`")
 """A command in a message that names no store."""
-KINDS: Mapping[type, str] = {str: "text", dict: "table", int: "whole number", float: "number", bool: "true or false"}
+KINDS: Mapping[type, str] = {
+    str: "text",
+    dict: "table",
+    list: "list",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ class RerankSettings:
 
     model: str | None = None
     key: str | None = field(default=None, repr=False)
+    languages: tuple[str, ...] = ()
+    """The languages that the model knows, such as `english`; none named: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +172,8 @@ class Settings:
     reranker: str = "local"
     """What reads question and memory together where a recipe says so and names no other: `local`, or `http:URL`."""
     rerank: RerankSettings = RerankSettings()
+    recipe: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Recipes of one's own, by name: a `base` and what is changed of it. `recollect tune` writes them."""
     recipes: tuple[str, ...] = ()
     """The recipes whose text indexes `migrate` makes. Those of the built-in recipes are made when they are first asked
     for, too.
@@ -187,6 +198,7 @@ class Settings:
             qdrant=_qdrant(_table(file, "qdrant", QdrantSettings)),
             reranker=_variable("", "reranker") or file.get("reranker") or "local",
             rerank=_rerank(_table(file, "rerank", RerankSettings)),
+            recipe=_own_recipes(file.get("recipe", {})),
             recipes=_recipes(os.environ.get("RECOLLECT_RECIPES"), file.get("recipes", [])),
         )
         _check_text_values(settings)
@@ -238,6 +250,8 @@ def explained(*, url: str | None = None, embedder: str | None = None) -> list[Se
 
 def _shown(name: str, value: Any) -> str | int | float | bool | None:
     """A value without what is secret in it: keys altogether, and the password of a URL."""
+    if name == "recipe":
+        return ", ".join(sorted(value)) or None
     if name == "keys":
         return ", ".join(f"{space}: {HIDDEN}" for space in sorted(value)) or None
     if name == "models":
@@ -337,7 +351,8 @@ def _table(
 def _kind(annotation: str) -> type:
     """The type of a setting's value in the file, by its annotation."""
     plain = annotation.removesuffix(" | None")
-    return {"str": str, "int": int, "float": float, "bool": bool}.get(plain, dict)
+    kinds = {"str": str, "int": int, "float": float, "bool": bool, "tuple[str, ...]": list}
+    return kinds.get(plain, dict)
 
 
 def _openai(table: Mapping[str, Any]) -> OpenAISettings:
@@ -375,8 +390,14 @@ def _qdrant(table: Mapping[str, Any]) -> QdrantSettings:
 
 
 def _rerank(table: Mapping[str, Any]) -> RerankSettings:
-    settings = RerankSettings(**table)
+    settings = RerankSettings(**{**table, "languages": tuple(table.get("languages", ()))})
     return replace(settings, key=_variable("rerank", "key") or settings.key)
+
+
+def _own_recipes(tables: object) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise ConfigError(f"[recipe] in {FILE} must hold a table for each recipe, such as [recipe.mine]")
+    return tables
 
 
 def _recipes(given: str | None, listed: object) -> tuple[str, ...]:

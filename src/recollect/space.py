@@ -79,7 +79,7 @@ class AsyncNamespace:
 
     async def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recall:
         """The memories that answer a question, best first, each with its reasons."""
-        asked = parse_query(query, self._reach.recalling(options))
+        asked = parse_query(query, self._reach.recalling(options), self._engine.recipes)
         self._engine.first_use(self._reach.caller)
         return await self._engine.recaller.recall(self._reach.caller, asked, options.get("vector"))
 

@@ -24,7 +24,7 @@ from recollect.engine.tokens import AsyncTokens
 from recollect.engine.transfer import Imported
 from recollect.options import Changes, ListOptions, MemoryFields, RecallOptions
 from recollect.portal import Opened, Portal
-from recollect.ports import Embedder, GenerationState, Lag, Store
+from recollect.ports import Embedder, GenerationState, Lag, Reranker, Store
 from recollect.settings import Settings
 from recollect.space import AsyncNamespace, AsyncSpace
 from recollect.types import (
@@ -233,7 +233,8 @@ class Recollect(Opened):
     `url` says where it lives (`sqlite:///memory.db`); without one, `RECOLLECT_URL`, else one file in the user's data
     folder. A store that is not there is made, unless `create` is False. `store` is a store that you made yourself, in
     place of a URL; it is opened and closed with the client. `embedder` is a name (`local`, `openai:MODEL`, `hashing`)
-    or an object that embeds, which you close.
+    or an object that embeds, which you close. `reranker` serves recipes that rerank, likewise: a name (`local`,
+    `http:URL`) or an object.
     """
 
     _async: AsyncRecollect
@@ -244,10 +245,13 @@ class Recollect(Opened):
         *,
         store: Store | None = None,
         embedder: str | Embedder | None = None,
+        reranker: str | Reranker | None = None,
         settings: Settings | None = None,
         create: bool = True,
     ) -> None:
-        self._async = AsyncRecollect(url, store=store, embedder=embedder, settings=settings, create=create)
+        self._async = AsyncRecollect(
+            url, store=store, embedder=embedder, reranker=reranker, settings=settings, create=create
+        )
         super().__init__(self._async)
         self.settings = self._async.settings
         self.url = self._async.url
@@ -322,11 +326,11 @@ class Recollect(Opened):
         """
         return self._run(self._async.drop_vectors(state))
 
-    def warm_up(self) -> None:
-        """Load an embedder that runs inside this process, so that the first question need not wait for it. If that
-        fails, the first call that embeds says so. The store need not be open.
+    def warm_up(self, recipe_name: str = "balanced") -> None:
+        """Load the models of a recipe that run inside this process, so that the first question need not wait for them.
+        A failure is left to whoever asks; the store need not be open.
         """
-        self._run(self._async.warm_up())
+        self._run(self._async.warm_up(recipe_name))
 
     def space(self, name: str) -> Space:
         """One tenant's memories: no call on it reads or changes another's."""

@@ -37,7 +37,7 @@ BALANCED = RECIPES["balanced"]
 
 def hit(*lanes: str) -> Hit:
     why = Why(Contribution(lane, 1, 1.0, 1.0, 1.0, lane.split("-")[-1]) for lane in lanes)
-    return Hit(Memory("-".join(lanes), "work", "text"), 1.0, why, lambda: Snippet(""))
+    return Hit(Memory("-".join(lanes), "work", "text"), 1.0, why, lambda: Snippet(""), lambda: 0.5)
 
 
 def recalled(*hits: Hit, lanes: Sequence[LaneReport] = (), degraded: bool = False) -> Recall:

@@ -221,3 +221,18 @@ async def test_a_part_of_a_real_set(tmp_path: Path) -> None:
     assert result.metrics["recall_any@5"] == 1.0
     assert result.metrics["mrr@10"] > 0.95
     assert result.degraded == 0
+
+
+async def test_confidence_is_measured_where_it_is_asked_for(folder: Path) -> None:
+    """As the set is, with answers removed, and off topic; nothing of that is left behind in the store."""
+    (result,) = await evaluate(folder, embedder="hashing", off_topic=["plate tectonics", "the moons of Jupiter"])
+    (again,) = await evaluate(folder, embedder="hashing")
+    assert result.metrics == again.metrics
+    assert again.sureness is None
+    assert result.sureness is not None
+    assert len(result.sureness.best) == len(result.sureness.removed) == 3
+    assert len(result.sureness.off_topic) == 2
+    assert all(judged.right for judged in result.sureness.best)
+    found = result.to_json()["confidence"]
+    assert found["auroc_removed"] == found["auroc_off_topic"] == 1.0
+    assert sum(one["predictions"] for one in found["reliability"]) == 3

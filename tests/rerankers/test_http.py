@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from recollect.errors import BackendError, BackendUnavailable, ConfigError
-from recollect.rerankers import make_reranker
+from recollect.rerankers import configured_reranker
 from recollect.rerankers.http import HTTPReranker
-from recollect.settings import RerankSettings
+from recollect.settings import RerankSettings, Settings
 from tests.endpoint import Answer, Asked, Endpoint
 
 
@@ -34,9 +34,11 @@ def endpoint() -> Iterator[Endpoint]:
 
 async def test_scores_come_in_the_order_of_the_passages(endpoint: Endpoint) -> None:
     """The server may answer in any order; model, key, question and passages are sent as Cohere and Jina expect."""
-    reranker = make_reranker(f"http:{endpoint.base_url}/rerank", RerankSettings(model="m", key="k"))
+    how = RerankSettings(model="m", key="k", languages=("english",))
+    reranker = configured_reranker(Settings("", reranker=f"http:{endpoint.base_url}/rerank", rerank=how))
     assert await reranker.score("q", ["a", "bbb", "cc"]) == [0.01, 0.03, 0.02]
     (asked,) = endpoint.asked
+    assert reranker.languages == ("english",)
     assert (asked.path, asked.key) == ("/v1/rerank", "Bearer k")
     assert asked.body == {"query": "q", "documents": ["a", "bbb", "cc"], "top_n": 3, "model": "m"}
     await reranker.close()
@@ -44,7 +46,7 @@ async def test_scores_come_in_the_order_of_the_passages(endpoint: Endpoint) -> N
 
 async def test_a_plain_url_is_enough(endpoint: Endpoint) -> None:
     """`http://…` without the prefix means the same, and no key and no model are sent where none are set."""
-    reranker = make_reranker(f"{endpoint.base_url}/rerank")
+    reranker = configured_reranker(Settings(""), f"{endpoint.base_url}/rerank")
     assert await reranker.score("q", ["a"]) == [0.01]
     assert endpoint.asked[0].key is None
     assert "model" not in endpoint.asked[0].body
@@ -118,7 +120,7 @@ async def test_a_server_that_is_down() -> None:
 def test_an_unknown_reranker_is_refused(spec: str) -> None:
     """Before anything is opened, with what there is to choose from."""
     with pytest.raises(ConfigError, match=r"web address|choose one of: local, http:URL"):
-        make_reranker(spec)
+        configured_reranker(Settings(""), spec)
 
 
 def test_a_key_with_a_blank_is_refused() -> None:

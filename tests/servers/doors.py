@@ -21,8 +21,10 @@ from tests.servers.cli_runner import Cli
 from tests.servers.dashboard_reader import words_of
 from tests.servers.mcp_clients import on_stdio, over_http, text_of
 
-WHY = re.compile(r"; score \S+ \((.*)\);")
+WHY = re.compile(r", score \S+ \((.*)\);")
 """The reasons of a hit, in what MCP says to a reader."""
+LIKE_THE_OTHERS = {"recipe": "balanced", "min_confidence": 0}
+"""What a recall by MCP is told, which has defaults of its own: `careful`, and no noise."""
 COUNTED = {"forget": "forgotten", "used": "used"}
 """The verbs that take ids, and what their answers call how many there were."""
 LISTENING = re.compile(rb"is served on (http://\S+)")
@@ -137,6 +139,8 @@ class Mcp:
             said = {"ids": [said["id"]]}
         elif verb not in ("get", "link"):
             said["full"] = True
+        if verb == "recall":
+            said = {**LIKE_THE_OTHERS, **said}
         answer = await self._client.call_tool(f"memory_{verb}", said)
         document = answer.structured_content
         if answer.is_error:
@@ -144,7 +148,7 @@ class Mcp:
         return document["neighbors"] if verb == "neighbors" else document
 
     async def recall(self, query: str, **said: Any) -> str:
-        answer = await self._client.call_tool("memory_recall", {"query": query, **said})
+        answer = await self._client.call_tool("memory_recall", {"query": query, **LIKE_THE_OTHERS, **said})
         assert not answer.is_error, text_of(answer)
         assert [hit["why"] for hit in answer.structured_content["hits"]] == WHY.findall(text_of(answer))
         return text_of(answer)

@@ -52,7 +52,7 @@ def an_answer(text: str, snippet: Snippet | None = None, **fields: object) -> Re
     why = Why(
         (Contribution("vector", 2, 0.7, 0.8, 0.4, "vector"), Contribution("keyword", 1, 7.5, 1.0, 0.5, "keyword"))
     )
-    hit = Hit(memory(text), 0.9, why, lambda: snippet or Snippet(text), before=(memory(NASTY),))
+    hit = Hit(memory(text), 0.9, why, lambda: snippet or Snippet(text), lambda: 0.5, before=(memory(NASTY),))
     answer = Recall((hit,), degraded=False, lanes=lanes, took=3.2, query="q", recipe="balanced")
     return replace(answer, **fields)  # type: ignore[arg-type]
 

@@ -90,11 +90,12 @@ async def test_recalling_says_what_and_why_in_few_words(agent: str, work: AsyncS
         "tags": ["billing"],
         "when": memory.created_at.isoformat(timespec="seconds"),
         "score": round(full["hits"][0]["score"], 4),
+        "confidence": round(full["hits"][0]["confidence"], 2),
         "why": hit["why"],
     }
-    assert set(hit["why"].split(", ")) == {"meaning #1", "words #1"}
-    assert f"id {memory.id}; score {hit['score']} ({hit['why']})" in text_of(short)
-    answer = json_ready(await work.recall("invoice 12345"))
+    assert set(hit["why"].split(", ")) == {"meaning #1", "words #1", "read together 1.00"}
+    assert f"id {memory.id}; confidence {hit['confidence']}, score {hit['score']} ({hit['why']})" in text_of(short)
+    answer = json_ready(await work.recall("invoice 12345", recipe="careful"))
     assert full["hits"][0]["why"] == answer["hits"][0]["why"]
     assert set(full) == set(answer)
 
@@ -383,3 +384,15 @@ async def test_a_bug_is_one_sentence_too(
         error = await refused(mcp, "memory_stats")
     assert error == ("ZeroDivisionError", "memory_stats failed unexpectedly; the server's log says where")
     assert "secret of the house" in caplog.text
+
+
+async def test_noise_is_not_an_answer(agent: str, work: AsyncSpace) -> None:
+    """Where nothing is relevant the tool says so and names the nearest miss; `min_confidence` 0 shows everything."""
+    await work.remember("Invoice 12345 was paid on 3 May")
+    question = {"query": "how do plate tectonics cause earthquakes?"}
+    async with over_http(agent) as mcp:
+        noise = await mcp.call_tool("memory_recall", question)
+        everything = await mcp.call_tool("memory_recall", {**question, "min_confidence": 0})
+    assert noise.structured_content["hits"] == []
+    assert "Nothing relevant is remembered. The nearest miss" in text_of(noise)
+    assert len(everything.structured_content["hits"]) == 1

@@ -37,6 +37,7 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("when was invoice 12346 paid?", {"limit": 2}),
     ("when was invoice 12345 paid?", {"quality_weight": 0.5, "limit": 3}),
     ("when are bills settled?", {"recipe": "sci", "limit": 3}),
+    ("when are bills settled?", {"recipe": "careful", "limit": 3}),
 )
 
 
@@ -81,7 +82,9 @@ def test_every_kind_has_its_words_and_its_colours() -> None:
     sheet = (Path(dashboard.__file__).parent / "static" / "dashboard.css").read_text("utf-8")
     assert len({look(kind) for kind in KINDS}) == len(KINDS)
     assert all(f"svg .{kind}" in sheet for kind in KINDS)
-    assert phrase(Why(map(part, KINDS))) == "meaning #2, words #2, links #2, exact match, quality 0.75"
+    assert (
+        phrase(Why(map(part, KINDS))) == "meaning #2, words #2, links #2, exact match, quality 0.75, read together 0.75"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

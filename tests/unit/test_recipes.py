@@ -10,7 +10,16 @@ from recollect.recipes import RECIPES, Diversity, Fanout, Limit, recipe
 
 def test_all_recipes_are_there() -> None:
     """Selectable by name, the default first."""
-    assert list(RECIPES) == ["balanced", "polyant", "polyant_knowledge", "sci", "pgmemory", "drobek", "novamem"]
+    assert list(RECIPES) == [
+        "balanced",
+        "careful",
+        "polyant",
+        "polyant_knowledge",
+        "sci",
+        "pgmemory",
+        "drobek",
+        "novamem",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +83,7 @@ def test_the_keyword_lanes_speak_the_source_systems_language() -> None:
     }
     assert spoken == {
         ("balanced", "analyzed", "any", "bm25", 0.0),
+        ("careful", "analyzed", "any", "bm25", 0.0),
         ("polyant", "simple", "websearch", "ts_rank", 0.0),
         ("sci", "english", "plain", "ts_rank_cd", 0.0),
         ("pgmemory", "english", "plain", "ts_rank", 0.0),
@@ -148,5 +158,5 @@ def test_unknown_settings_and_bad_weights_are_refused(changes: dict[str, object]
 
 def test_an_unknown_recipe_is_refused() -> None:
     """The sentence lists the recipes there are."""
-    with pytest.raises(InvalidRequest, match="balanced, polyant"):
+    with pytest.raises(InvalidRequest, match="balanced, careful, polyant"):
         recipe("best")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from recollect.calls.gate import Gates, gated
@@ -14,12 +15,14 @@ from recollect.engine.feeding import Feeder
 from recollect.engine.recall import Recaller
 from recollect.engine.reembed import GRACE, drop_old
 from recollect.engine.remember import Rememberer
+from recollect.engine.rerank import Rerankers
 from recollect.engine.scoring import Scoring
 from recollect.engine.sharing import Sharing
 from recollect.engine.upkeep import SEEN_SPACES, Upkeep
 from recollect.engine.usage import HitCounter
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import Embedder, ExternalLinks, ExternalVectors, Store
+from recollect.recipes import RECIPES, Recipe
 from recollect.types import Generation, Leg
 
 VECTOR: Leg = "vector"
@@ -38,7 +41,10 @@ class Engine:
         vectors: ExternalVectors | None = None,
         links: ExternalLinks | None = None,
         gates: Gates | None = None,
+        rerankers: Rerankers | None = None,
+        recipes: Mapping[str, Recipe] = RECIPES,
     ) -> None:
+        self.recipes = recipes
         self.store = store
         self._used: dict[str, float] = {}
         self.vectors = vectors
@@ -56,7 +62,8 @@ class Engine:
         }
         rows = self.gates.of_rows(store)
         self.sharing = Sharing(store.ledger, rows)
-        self._engines = Engines(self.gates, embedder, store, vectors or store, links or store)
+        self.rerankers = rerankers or Rerankers()
+        self._engines = Engines(self.gates, embedder, store, vectors or store, links or store, self.rerankers)
         self.recaller = Recaller(self._engines, self.embedding, self._questions, self.sharing, rows, self.hits)
 
     async def open(self) -> None:
@@ -70,6 +77,7 @@ class Engine:
     async def close(self) -> None:
         """Finish what is under way. Whoever opened the store and the embedder closes them."""
         await self._questions.close()
+        await self.rerankers.close()
         await self.scoring.close()
         await self.upkeep.close()
         await self.hits.close()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from recollect.calls.gate import Gates, gated
 from recollect.calls.shared import Asked
+from recollect.engine.rerank import Rerankers, Reranking
 from recollect.errors import InvalidRequest
 from recollect.legs import LEGS, LegSearch
 from recollect.legs.graph import Links
@@ -32,11 +33,20 @@ class LinkEngine(Engine, Links, Protocol):
 class Engines:
     """The store, and what answers each leg. Vectors and links are the store's own or an external index's."""
 
-    def __init__(self, gates: Gates, embedder: Engine, store: Store, vectors: VectorEngine, links: LinkEngine) -> None:
+    def __init__(
+        self,
+        gates: Gates,
+        embedder: Engine,
+        store: Store,
+        vectors: VectorEngine,
+        links: LinkEngine,
+        rerankers: Rerankers | None = None,
+    ) -> None:
         self.words = gated(store, gates.of("keyword", store))
         self.vectors = gated(vectors, gates.of("vector", vectors))
         self.links = gated(links, gates.of("graph", links))
         self.rows: Rows = gated(store, gates.of_rows(store))
+        self.reranking = Reranking(self.rows, rerankers or Rerankers(), gates)
         self.store = store.name
         self._all: tuple[Engine, ...] = (store, vectors, links)
         self.embed_with(embedder)
@@ -53,6 +63,7 @@ class Engines:
 
     def embed_with(self, embedder: Engine) -> None:
         """Questions are embedded by this one from now on."""
+        self.embedder = embedder.name
         self.in_process = embedder.in_process and all(engine.in_process for engine in self._all)
         shared: dict[Asked, Engine] = {"embedder": embedder, "vector index": self._all[1], "store": self._all[0]}
         self.outside = [asked for asked, engine in shared.items() if not engine.in_process]

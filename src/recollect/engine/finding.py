@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from recollect.calls.deadline import current_deadline, within
 from recollect.calls.gate import in_words
+from recollect.engine.confidence import confidences
 from recollect.engine.engines import Engines
 from recollect.engine.expect import explain_absence
 from recollect.engine.quality import quality_factor, weighed
@@ -28,7 +29,7 @@ from recollect.ranking.diversity import Sieve, mmr
 from recollect.ranking.fusion import fuse, keep_exact
 from recollect.ranking.normalise import by_max
 from recollect.text.snippets import snippet
-from recollect.types import Expectation, Fused, Hit, Memory, Ranking
+from recollect.types import Expectation, Fused, Hit, LaneReport, Memory, Ranking
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -56,13 +57,17 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer's hits, the lanes they are from, what could not be had for them, and where the expected memory went."""
+    """An answer's hits, the lanes they are from, what could not be had for them, and where the expected memory went;
+    how the stages after fusion fared, and the surest hit where none was sure enough.
+    """
 
     hits: tuple[Hit, ...]
     lanes: Set[str]
     lost: str = ""
     expected: Expectation | None = None
     truncated: str = ""
+    stages: tuple[LaneReport, ...] = ()
+    miss: Hit | None = None
 
 
 async def find(engines: Engines, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
@@ -73,15 +78,20 @@ async def find(engines: Engines, query: Query, question: Question, rankings: Map
     candidates = fuse(recipe.fusion, [(lane, rankings.get(lane.name)) for lane in recipe.lanes])
     if recipe.quality_weight:
         candidates = await _weigh(engines, query, question, candidates, rankings)
+    stages: tuple[LaneReport, ...] = ()
+    if recipe.rerank is not None:
+        candidates, report = await engines.reranking.rerank(question, recipe.rerank, candidates, rankings)
+        stages = (report,)
     least = recipe.min_score
     fused = candidates if least is None else [f for f in candidates if f.score >= least]
     choose = _diversify if recipe.diversity.method == "mmr" else _fill
     chosen = await choose(engines, query, question, fused, rankings)
     hits, truncated = await _hits(engines, query, question, chosen.answer)
+    hits, miss = _sure_enough(hits, recipe.min_confidence)
     expected = None
     if query.expect is not None:
         expected = await explain_absence(engines.rows, question, query, candidates, chosen.copies, hits)
-    return Found(hits, rankings.keys(), chosen.lost, expected, truncated)
+    return Found(hits, rankings.keys(), chosen.lost, expected, truncated, stages, miss)
 
 
 async def _weigh(
@@ -196,10 +206,22 @@ async def _hits(
     """As many hits as an answer can hold, the neighbours that fit beside them, and what was left out, in words."""
     terms = frozenset([term.term for term in question.words.terms])
     language = question.words.language
-    hits = [Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language)) for f, memory in answer]
+    sure = confidences(query.recipe, question, engines.embedder, answer)
+    hits = [
+        Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language), known)
+        for (f, memory), known in zip(answer, sure, strict=True)
+    ]
     count, room = fitting(map(itemgetter(1), answer), ANSWER_BYTES)
     if count < len(hits):
         return tuple(hits[:count]), f"{full()}: the last {len(hits) - count} hits and all neighbours are left out"
     if not query.window or not hits:
         return tuple(hits), ""
     return await with_windows(engines.rows, question, hits, query.window, room)
+
+
+def _sure_enough(hits: tuple[Hit, ...], least: float | None) -> tuple[tuple[Hit, ...], Hit | None]:
+    """The hits with at least the confidence wanted; where there is none, the one that comes nearest to it."""
+    if least is None:
+        return hits, None
+    kept = tuple(hit for hit in hits if hit.confidence >= least)
+    return kept, None if kept else max(hits, key=lambda hit: hit.confidence, default=None)

@@ -55,11 +55,13 @@ class Query:
         return bool(self.where.namespaces) or not self.shared
 
 
-def parse_query(text: str, options: RecallOptions) -> Query:
+def parse_query(text: str, options: RecallOptions, known: Mapping[str, Recipe] = RECIPES) -> Query:
     """Check everything a caller said about a recall, and fill in what the recipe says."""
     check_settings("recall", options, RecallOptions.__annotations__)
     check_text("the query", text, most_bytes=QUERY_BYTES)
-    how = _searching(recipe(options.get("recipe", "balanced")), options.get("ef_search")).with_(**_overrides(options))
+    how = _searching(recipe(options.get("recipe", "balanced"), known), options.get("ef_search")).with_(
+        **_overrides(options)
+    )
     if (renormalise := options.get("renormalise")) is not None:
         how = how.with_(fusion={"renormalise": renormalise})
     if how is not RECIPES.get(how.name):  # those are known to be right
@@ -145,6 +147,8 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
     }
     if (least := options.get("min_score")) is not None:
         changes["min_score"] = RECALL["min_score"].number(least)
+    if (sure := options.get("min_confidence")) is not None:
+        changes["min_confidence"] = RECALL["min_confidence"].number(sure)
     if (weight := options.get("quality_weight")) is not None:
         changes["quality_weight"] = weight
     if (fanout := options.get("fanout")) is not None:

@@ -5,7 +5,8 @@ known      the dimensions of a vector, and what others share with the space (sha
 question   what the lanes ask together: its vector, its words (legs/question.py)
 lanes      side by side, each on its own deadline (lanes.py), each in every space it may see (visibility.py)
 ahead      if some are slow: the answer of the others, so that it is there in time (ahead.py)
-found      fused, weighed by quality, read, freed of near-copies, cut, given neighbours (finding.py, windows.py)
+found      fused, weighed by quality, reranked (rerank.py), read, freed of near-copies, cut (finding.py), given
+           neighbours (windows.py); how sure each hit is (confidence.py) is worked out when somebody looks
 expected   where a memory was lost that the caller expected (expect.py)
 Recall     the hits, and for each lane how it fared; no answer at all: RecallFailed, or what the recipe says
 counted    once: by leg and by memory (usage.py), then told to whoever listens
@@ -136,7 +137,7 @@ async def answer(engines: Engines, query: Query, question: Question) -> Recall |
     finally:
         if ahead:
             ahead.close()
-    reports = [_as_read(report, found) for report in reports]
+    reports = [*(_as_read(report, found) for report in reports), *found.stages]
     return Recall(
         hits=found.hits,
         degraded=bool(found.lost) or any(report.missing for report in reports),
@@ -146,6 +147,7 @@ async def answer(engines: Engines, query: Query, question: Question) -> Recall |
         recipe=query.recipe.name,
         expected=found.expected,
         truncated=found.truncated,
+        nearest_miss=found.miss,
     )
 
 

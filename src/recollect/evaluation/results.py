@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.evaluation.calibration import Judged
 from recollect.evaluation.compare import CONFIDENCE, Interval, paired_bootstrap
 from recollect.evaluation.metrics import percentile
+from recollect.evaluation.sureness import Sureness
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Result:
     `questions` are the scored ones; `unjudged` had nothing relevant and were left out. `skipped` documents had
     neither text nor title; `copies` were exact copies of another in their space. `metrics` are means over the
     questions, and `ndcg` holds each question's own, for comparisons. `degraded` answers lacked a lane: `failures`
-    says which and why, with counts, and a result with any is not one of the whole recipe.
+    says which and why, with counts, and a result with any is not one of the whole recipe. `best` says how sure the best
+    hit of each question was, and whether it was right.
     """
 
     dataset: str
@@ -54,6 +57,8 @@ class Result:
     latency: Latency
     degraded: int
     failures: Mapping[str, int]
+    best: tuple[Judged, ...] = ()
+    sureness: Sureness | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -69,6 +74,7 @@ class Result:
             **self.latency.to_json(),
             "degraded": self.degraded,
             "failures": dict(self.failures),
+            **({} if self.sureness is None else {"confidence": self.sureness.to_json()}),
         }
 
 

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -16,9 +16,11 @@ from recollect.embedders import configured
 from recollect.embedders.disk import DiskCachedEmbedder
 from recollect.errors import EmbeddingError, InvalidRequest, RecallFailed
 from recollect.evaluation.arrangement import Arrangement, arrange, document_of, space_name
+from recollect.evaluation.calibration import Judged
 from recollect.evaluation.datasets import Dataset, load
 from recollect.evaluation.metrics import DEPTH, Grades, is_judged, means, scores
 from recollect.evaluation.results import Latency, Result
+from recollect.evaluation.sureness import Asked, examine
 from recollect.ports import Embedder
 from recollect.recipes import Recipe, recipe
 from recollect.settings import Settings, cache_folder
@@ -65,11 +67,14 @@ class _Exam:
 
 
 class _Answer(NamedTuple):
-    """What a recipe found for a question (documents, best first), how long it took, and what its failed lanes say."""
+    """What a recipe found for a question (documents, best first), how long it took, what its failed lanes say, and how
+    sure the best hit is.
+    """
 
     ranking: list[str]
     ms: float
     failures: list[str]
+    confidence: float
 
 
 async def evaluate(
@@ -79,13 +84,15 @@ async def evaluate(
     store_url: str | None = None,
     embedder: str | Embedder | None = None,
     questions: int | None = None,
+    off_topic: Sequence[str] | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> list[Result]:
     """Remember the set in `folder`, ask its questions by each recipe, and say how good and how fast the answers were.
 
     Without a `store_url` the store is a temporary file; one that is given must not hold anything in the set's
     spaces yet, and keeps what is remembered. Recipes look at all kinds of memory, because a judged set has none.
-    Embeddings are kept in the user's cache folder. `questions` asks only the first so many.
+    Embeddings are kept in the user's cache folder. `questions` asks only the first so many. With `off_topic`, questions
+    that the set does not answer, or none of them, it is also measured whether `confidence` can be relied on.
     """
     chosen = [_of_every_kind(recipe(which)) for which in recipes]
     dataset = load(Path(folder))
@@ -99,10 +106,18 @@ async def evaluate(
             vectors = await _vectors(cached, judged)
             times = await _embedding_times(plain, judged)
             exam = _Exam(dataset, arrangement, plain.name, judged, unjudged, vectors, times)
-            return [
-                _result(exam, one.name, [answer async for answer in _answers(recollect, exam, one, on_progress)])
-                for one in chosen
-            ]
+            results = []
+            for one in chosen:
+                answers = [answer async for answer in _answers(recollect, exam, one, on_progress)]
+                asked = [Asked(recollect.space(q.space), q.text, q.grades) for q in judged]
+                sureness = None if off_topic is None else await examine(asked, one, off_topic)
+                results.append(replace(_result(exam, one.name, answers), sureness=sureness))
+            return results
+
+
+def questions_of(folder: Path) -> list[str]:
+    """The questions of a set, as off-topic ones for another."""
+    return [question.text for question in load(folder).queries]
 
 
 def _of_every_kind(recipe: Recipe) -> Recipe:
@@ -207,7 +222,7 @@ async def _answer(space: AsyncSpace, question: _Question, vector: Vector, recipe
         hits, lanes = (), error.lanes
     ms = (perf_counter() - started) * 1000
     failures = [f"{lane.lane} {lane.status}: {lane.reason}" for lane in lanes if lane.missing]
-    return _Answer([document_of(hit.memory) for hit in hits], ms, failures)
+    return _Answer([document_of(hit.memory) for hit in hits], ms, failures, hits[0].confidence if hits else 0.0)
 
 
 def _result(exam: _Exam, recipe: str, answers: Sequence[_Answer]) -> Result:
@@ -229,4 +244,8 @@ def _result(exam: _Exam, recipe: str, answers: Sequence[_Answer]) -> Result:
         ),
         degraded=sum(bool(answer.failures) for answer in answers),
         failures=Counter(failure for answer in answers for failure in answer.failures),
+        best=tuple(
+            Judged(answer.confidence, question.grades.get(answer.ranking[0], 0) > 0 if answer.ranking else False)
+            for answer, question in zip(answers, exam.questions, strict=True)
+        ),
     )

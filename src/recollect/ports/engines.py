@@ -44,6 +44,10 @@ class Embedder(Engine, Protocol):
 class Reranker(Engine, Protocol):
     """Reads a question together with each passage, which tells more than comparing what was made of each alone."""
 
+    @property
+    def languages(self) -> Sequence[str]:
+        """The languages it knows, as `recollect.text.languages` names them; none named: all of them."""
+
     async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
         """For each passage, in order, a number from 0 (nothing to do with the question) to 1 (answers it). Raises
         BackendError.

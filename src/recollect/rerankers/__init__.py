@@ -1,35 +1,46 @@
 """Reading a question together with each of the best memories: the packaged cross-encoder, any `/rerank` endpoint, or
-a reranker of somebody else's.
+another package's reranker.
 
 Importing this package is light; each reranker's own libraries come with the first one that is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from recollect.errors import ConfigError
 from recollect.parts import Parts
 from recollect.ports import Reranker
-from recollect.settings import RerankSettings
+from recollect.settings import Settings
 
 CHOICES = ("local", "http:URL")
-RERANKERS: Parts[Callable[[RerankSettings], Reranker]] = Parts("recollect.rerankers", {})
-"""Those of other packages: each a function of the settings that makes a Reranker."""
 
 
-def make_reranker(spec: str, settings: RerankSettings = RerankSettings()) -> Reranker:  # noqa: B008 (frozen)
-    """The reranker of that name: one of `CHOICES`, or one that an installed distribution offers."""
-    if spec == "local":
-        from recollect.rerankers.local import LocalReranker
+class RerankerFactory(Protocol):
+    """Makes the reranker of a name. `argument` is what follows the name's colon, "" if nothing does. None: it knows no
+    such argument.
+    """
 
-        return LocalReranker()
-    if spec.startswith(("http:", "https:")):
-        from recollect.rerankers.http import HTTPReranker
+    def __call__(self, argument: str, settings: Settings) -> Reranker | None: ...
 
-        url = spec if spec.startswith(("http://", "https://")) else spec.partition(":")[2]
-        return HTTPReranker(url, model=settings.model, key=settings.key)
-    factory = RERANKERS.load(spec)
-    if factory is None:
-        raise ConfigError(f"there is no reranker {spec!r}; choose one of: {', '.join((*CHOICES, *RERANKERS.names()))}")
-    return factory(settings)
+
+RERANKERS: Parts[RerankerFactory] = Parts(
+    "recollect.rerankers",
+    {
+        "local": "recollect.rerankers.local:LocalReranker.named",
+        "http": "recollect.rerankers.http:HTTPReranker.named",
+        "https": "recollect.rerankers.http:HTTPReranker.secured",
+    },
+)
+
+
+def configured_reranker(settings: Settings, spec: str | None = None) -> Reranker:
+    """The reranker that the settings name, or the one named here, reached as the settings say."""
+    spec = spec or settings.reranker
+    name, _, argument = spec.partition(":")
+    factory = RERANKERS.load(name)
+    reranker = factory(argument, settings) if factory else None
+    if reranker is None:
+        others = [name for name in RERANKERS.names() if name not in RERANKERS.ours]
+        raise ConfigError(f"there is no reranker {spec!r}; choose one of: {', '.join([*CHOICES, *others])}")
+    return reranker

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from recollect.errors import BackendError, BackendUnavailable, ConfigError
+from recollect.settings import Settings
 
 ADVICE = {
     400: "check the model's name",
@@ -30,11 +31,26 @@ class HTTPReranker:
 
     in_process = False
 
-    def __init__(self, url: str, *, model: str | None = None, key: str | None = None) -> None:
+    def __init__(
+        self, url: str, *, model: str | None = None, key: str | None = None, languages: Sequence[str] = ()
+    ) -> None:
+        self.languages = tuple(languages)
         self._url = _endpoint(url)
         self._model = model
         self._headers = _headers(key)
         self._client = httpx.AsyncClient(timeout=SECONDS)
+
+    @classmethod
+    def named(cls, argument: str, settings: Settings) -> HTTPReranker | None:
+        """`http:URL`; a URL that begins with `http://` is one itself."""
+        url = f"http:{argument}" if argument.startswith("//") else argument
+        how = settings.rerank
+        return cls(url, model=how.model, key=how.key, languages=how.languages)
+
+    @classmethod
+    def secured(cls, argument: str, settings: Settings) -> HTTPReranker | None:
+        """`https://…`."""
+        return cls.named(f"https:{argument}", settings)
 
     def __repr__(self) -> str:
         return f"HTTPReranker({self.name!r})"

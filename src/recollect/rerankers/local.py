@@ -14,6 +14,7 @@ import numpy.typing as npt
 from recollect.batches import by_length, side_by_side
 from recollect.errors import BackendError
 from recollect.onnx import cores, give_freed_memory_back, load_session, load_tokenizer, padded
+from recollect.settings import Settings
 
 NAME = "reranker-6"
 FOLDER = Path(__file__).parent / "models" / NAME
@@ -34,6 +35,7 @@ class LocalReranker:
 
     in_process = True
     name = NAME
+    languages = ("english",)
 
     def __init__(self, folder: Path = FOLDER, *, threads: int | None = None) -> None:
         self._folder = folder
@@ -42,6 +44,11 @@ class LocalReranker:
         self._model: _Model | None = None
         self._loading = Lock()
         self._closed = False
+
+    @classmethod
+    def named(cls, argument: str, settings: Settings) -> LocalReranker | None:  # noqa: ARG003 (it has no settings)
+        """`local`."""
+        return None if argument else cls()
 
     async def score(self, question: str, passages: Sequence[str]) -> list[float]:
         if self._closed:

@@ -13,7 +13,7 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 """What is JSON already: most of an answer, so it is looked for first."""
 JSON_ALREADY = "metadata"
 """A field that is taken as it is: it was checked when it was stored, and may be deep."""
-SHOWN_OF_A_HIT = ("memory", "score", "why", "snippet", "before", "after")
+SHOWN_OF_A_HIT = ("memory", "score", "confidence", "why", "snippet", "before", "after")
 
 
 def json_ready(value: object) -> Any:

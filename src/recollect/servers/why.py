@@ -30,6 +30,8 @@ def look(kind: PartKind) -> Look:
             return Look("exact match", "bold green")
         case "quality":
             return Look("quality", "dim")
+        case "rerank":
+            return Look("read together", "yellow")
         case _:  # a leg of another package
             return Look(kind, "yellow")
 
@@ -57,7 +59,7 @@ def label(part: Contribution) -> str:
     match part.kind:
         case "exact":
             return word
-        case "quality":
+        case "quality" | "rerank":
             return f"{word} {part.raw:.2f}"
         case _:
             return _in_lane(f"{word} #{part.rank}", part)

@@ -176,3 +176,17 @@ def guess(words: Sequence[str]) -> str | None:
     votes = sum(filter(None, map(_VOTES.get, words[:ENOUGH]))).to_bytes(len(LANGUAGES), "little")
     most = max(votes)
     return LANGUAGES[votes.index(most)] if most and votes.count(most) == 1 else None
+
+
+def small_words(words: Sequence[str]) -> tuple[str | None, float]:
+    """The language that a text shows, and which share of its first words are small words of that language. Prose has
+    some 0.4 of them in English, code and lists of names have few.
+
+    >>> small_words("the invoice was paid by her".split()), small_words(["def", "pay", "invoice"])
+    (('english', 0.6666666666666666), (None, 0.0))
+    """
+    language = guess(words)
+    if language is None:
+        return None, 0.0
+    head = words[:ENOUGH]
+    return language, sum(fold(word) in STOP_WORDS[language] for word in head) / len(head)

@@ -40,6 +40,8 @@ class QueryWords:
     terms: tuple[Term, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
     language: str | None = None
+    words: tuple[frozenset[str], ...] = ()
+    """The terms of each word: a memory that holds any of them holds the word."""
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -58,13 +60,25 @@ def parse_query(text: str) -> QueryWords:
     small = STOP_WORDS[language or DEFAULT]
     telling = [word for word in found if fold(word) not in small]
     chosen: dict[str, Term] = {}
+    forms: list[frozenset[str]] = []
     for word in list(dict.fromkeys(telling or found))[:WORDS]:
         whole = _identifier(word)
-        for form in _forms(language):
-            for term in word_terms(word, form):
-                names = term == whole or (term in chosen and chosen[term].names)
-                chosen[term] = Term(term, names=names)
-    return QueryWords(tuple(chosen.values()), _phrases(text, language), language)
+        own = [term for form in _forms(language) for term in word_terms(word, form)]
+        forms.append(frozenset(own))
+        for term in own:
+            names = term == whole or (term in chosen and chosen[term].names)
+            chosen[term] = Term(term, names=names)
+    return QueryWords(tuple(chosen.values()), _phrases(text, language), language, tuple(dict.fromkeys(forms)))
+
+
+def coverage(question: QueryWords, text: str) -> float:
+    """The share of a question's words that a text holds in any form.
+
+    >>> coverage(parse_query("When was invoice 12345 paid?"), "We pay each invoice at once.")
+    0.6666666666666666
+    """
+    held = frozenset(terms(text))
+    return sum(not held.isdisjoint(word) for word in question.words) / max(len(question.words), 1)
 
 
 def _forms(language: str | None) -> tuple[str, ...]:

@@ -16,10 +16,9 @@ LEGS: tuple[Leg, ...] = ("vector", "keyword", "graph")
 """Our own legs, in the order in which they are shown."""
 PartKind: TypeAlias = str
 """What made a part of a score: the name of a leg, or one of the `ADJUSTMENTS`."""
-ADJUSTMENTS: frozenset[PartKind] = frozenset(("exact", "quality"))
+ADJUSTMENTS: frozenset[PartKind] = frozenset(("exact", "quality", "rerank"))
 Tail: TypeAlias = Literal["exponential", "normal"]
 """How the scores of unrelated memories fall off."""
-"""What gave a part of a score: the leg of a lane, or an adjustment made after fusion."""
 LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
 Lost: TypeAlias = Literal[
     "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
@@ -131,7 +130,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class LaneReport:
-    """How one lane fared in one recall."""
+    """How one lane fared in one recall, or the stage in which the best hits were read together with the question."""
 
     lane: str
     leg: Leg
@@ -163,19 +162,25 @@ class Expectation:
 class Hit:
     """One memory of an answer.
 
-    `snippet` is made when it is first looked at: an agent that reads the whole text never pays for it.
+    `snippet` and `confidence` are made when they are first looked at: who does not ask never pays for them.
     """
 
     memory: Memory
     score: float
     why: Why
     make_snippet: Callable[[], Snippet] = field(repr=False, compare=False)
+    make_confidence: Callable[[], float] = field(repr=False, compare=False)
     before: tuple[Memory, ...] = ()
     after: tuple[Memory, ...] = ()
 
     @cached_property
     def snippet(self) -> Snippet:
         return self.make_snippet()
+
+    @cached_property
+    def confidence(self) -> float:
+        """The probability that this memory answers the question, from 0 to 1."""
+        return self.make_confidence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +197,16 @@ class Recall:
     expected: Expectation | None = None
     truncated: str = ""
     """What was left out because the answer would be too large, and why; empty where nothing was."""
+    nearest_miss: Hit | None = None
+    """The surest hit where none was as sure as `min_confidence` asks for."""
+
+    @property
+    def answerable(self) -> bool:
+        """Whether it is more likely than not that one of the hits answers the question."""
+        wrong = 1.0
+        for hit in self.hits:
+            wrong *= 1 - hit.confidence
+        return wrong < 0.5
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -1,4 +1,4 @@
-"""The command that measures: eval."""
+"""The commands that measure: eval, tune."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import recipe_names
 from recollect.servers.cli.output import progress, show
+from recollect.settings import FILE
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -28,6 +29,13 @@ def eval_(
         list[str] | None,
         typer.Option(metavar="NAME", help="A recipe to measure; repeatable.", autocompletion=recipe_names),
     ] = None,
+    confidence: Annotated[
+        bool,
+        typer.Option(
+            "--confidence",
+            help="Also measure whether confidence can be relied on. Questions of the other folders are off topic.",
+        ),
+    ] = False,
     embedder: opt.EmbedderSpec = None,
     store: opt.EvalStore = None,
     as_json: opt.Json = False,
@@ -37,23 +45,62 @@ def eval_(
     from recollect.servers.cli.render_eval import report
 
     with progress() as bar:
-        results = asyncio.run(_evaluate(folders, recipe or ["balanced"], store, embedder, bar))
+        results = asyncio.run(_evaluate(folders, recipe or ["balanced"], store, embedder, bar, confidence=confidence))
     if as_json:
         show(to_json(results), str, as_json=True)
     else:
         show(results, lambda found: report(found, comparisons(found)), as_json=False)
 
 
+def tune(
+    folder: Annotated[
+        Path, typer.Argument(help="Judged questions of your own: corpus.jsonl, queries.jsonl, qrels.tsv.")
+    ],
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME", help="The recipe to start from.", autocompletion=recipe_names)
+    ] = "balanced",
+    name: Annotated[str, typer.Option(help="The name of the new recipe.")] = "tuned",
+    error: Annotated[float, typer.Option(help="The share of right answers that may be below the threshold.")] = 0.1,
+    write: Annotated[bool, typer.Option("--write", help="Append the recipe to recollect.toml in this folder.")] = False,
+    embedder: opt.EmbedderSpec = None,
+    store: opt.EvalStore = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Fit a recipe to your own judged questions, as far as they prove anything."""
+    from rich.text import Text
+
+    from recollect.evaluation.tune import as_toml
+    from recollect.evaluation.tune import tune as fit
+
+    with progress() as bar:
+        work = fit(folder, base=recipe, error=error, embedder=embedder, store_url=store, on_progress=_follow(bar))
+        tuned = asyncio.run(work)
+    table = as_toml(name, tuned) if tuned.changes or tuned.threshold is not None else ""
+    if write and table:
+        with Path(FILE).open("a", encoding="utf-8") as file:
+            file.write(f"\n{table}\n")
+    if as_json:
+        show(tuned.to_json(), str, as_json=True)
+    else:
+        show(tuned, lambda found: Text("\n".join([*found.said, table]).rstrip()), as_json=False)
+
+
 async def _evaluate(
-    folders: list[Path], recipes: list[str], store: str | None, embedder: str | None, bar: Bar
+    folders: list[Path], recipes: list[str], store: str | None, embedder: str | None, bar: Bar, *, confidence: bool
 ) -> list[Result]:
-    from recollect.evaluation.run import evaluate
+    from recollect.evaluation.run import evaluate, questions_of
 
     results = []
     for folder in folders:
         on_progress = _follow(bar)
+        others = [question for other in folders if other != folder for question in questions_of(other)]
         results += await evaluate(
-            folder, recipes=recipes, store_url=store, embedder=embedder or "local", on_progress=on_progress
+            folder,
+            recipes=recipes,
+            store_url=store,
+            embedder=embedder or "local",
+            off_topic=others if confidence else None,
+            on_progress=on_progress,
         )
     return results
 

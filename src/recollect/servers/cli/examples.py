@@ -43,6 +43,7 @@ EXAMPLES: Mapping[str, str] = {
     "rebuild": "recollect rebuild qdrant",
     "recipes": "recollect recipes",
     "eval": "recollect eval sets/scifact --recipe balanced --recipe pgmemory",
+    "tune": "recollect tune sets/mine --recipe careful --name mine --write",
     "token create": "recollect token create --space work --scope write --expires 90d",
     "token list": "recollect token list --space work",
     "token revoke": "recollect token revoke 1f0c9a4be7d25836",

@@ -56,7 +56,7 @@ GROUPS: dict[str, tuple[Callable[..., Any], ...]] = {
     ),
     "Servers": (serving.serve, agents.mcp),
     "External indexes": (indexing.sync, indexing.rebuild),
-    "How good is it": (searching.recipes, evaluating.eval_),
+    "How good is it": (searching.recipes, evaluating.eval_, evaluating.tune),
 }
 TOKENS: tuple[Callable[..., Any], ...] = (tokens.create, tokens.list_, tokens.revoke)
 

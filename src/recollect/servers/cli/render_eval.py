@@ -10,6 +10,7 @@ from rich.text import Text
 
 from recollect.evaluation.metrics import percentile
 from recollect.evaluation.results import Comparison, Result
+from recollect.evaluation.sureness import Sureness
 from recollect.servers.cli.render import QUIET, WARNING, count, one_line, plain_table
 
 COLUMNS = {
@@ -25,7 +26,8 @@ COLUMNS = {
 
 def report(results: Sequence[Result], compared: Sequence[Comparison]) -> RenderableType:
     warnings = [warning for result in results for warning in cautions(result)]
-    return Group(results_table(results), *map(comparison_line, compared), *warnings)
+    sure = [line for result in results if result.sureness for line in sureness_lines(result, result.sureness)]
+    return Group(results_table(results), *map(comparison_line, compared), *sure, *warnings)
 
 
 def results_table(results: Sequence[Result]) -> Table:
@@ -60,6 +62,22 @@ def comparison_line(comparison: Comparison) -> Text:
         ),
         style="" if interval.is_certain else QUIET,
     )
+
+
+def sureness_lines(result: Result, sure: Sureness) -> list[Text]:
+    """Calibration, separation, and the reliability diagram: how sure the best hits were, and how often right."""
+    found = sure.to_json()
+    head = (
+        f"{result.dataset}: confidence by {result.recipe} is off by {found['calibration_error']:.3f} on average;"
+        f" it tells answers from answers removed in {share(found['auroc_removed'])}, from off-topic ones in"
+        f" {share(found['auroc_off_topic'])} of pairs"
+    )
+    rows = [
+        f"  {one.low:.1f} to {one.high:.1f}  {one.predictions:>6,} sure {one.confidence:.2f}  right {one.right:.2f}  "
+        + "#" * round(40 * one.right)
+        for one in sure.diagram
+    ]
+    return [Text(one_line(head)), *(Text(row, style=QUIET) for row in rows)]
 
 
 def cautions(result: Result) -> list[Text]:

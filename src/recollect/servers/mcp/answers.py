@@ -33,7 +33,7 @@ def recalled(recall: Recall, space: str) -> Answer:
     missing = [f"{report.lane}: {report.reason}" for report in recall.lanes if report.missing]
     hits = [_hit(hit, space) for hit in recall]
     document: dict[str, Any] = {"hits": hits, "degraded": recall.degraded}
-    lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or ["No memory matches."]
+    lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or [_nothing(recall)]
     if recall.degraded:
         document["degraded_because"] = missing
         lines.insert(0, f"Degraded: a part of the search did not answer ({'; '.join(missing)}); the others did.")
@@ -44,6 +44,17 @@ def recalled(recall: Recall, space: str) -> Answer:
         document["expected"] = {"id": expected.id, "stage": expected.stage, "reason": expected.reason}
         lines.append(f"Expected {expected.id}: {fate(expected)}.")
     return Answer(document, "\n".join(lines))
+
+
+def _nothing(recall: Recall) -> str:
+    """That nothing was found, or nothing sure enough; then what came nearest."""
+    miss = recall.nearest_miss
+    if miss is None:
+        return "No memory matches."
+    return (
+        f"Nothing relevant is remembered. The nearest miss, with a confidence of {miss.confidence:.2f}: "
+        f"{_line(miss.memory)} (id {miss.memory.id})"
+    )
 
 
 def remembered(result: Remembered) -> Answer:
@@ -141,6 +152,7 @@ def _hit(hit: Hit, space: str) -> dict[str, Any]:
         **({} if hit.memory.space == space else {"shared_by": hit.memory.space}),
         "snippet": _one_line(hit.snippet.text),
         "score": round(hit.score, DIGITS),
+        "confidence": round(hit.confidence, 2),
         "why": phrase(hit.why),
         **{side: [_cut(memory.text) for memory in memories] for side, memories in sides.items() if memories},
     }
@@ -153,7 +165,8 @@ def _hit_lines(place: int, hit: Mapping[str, Any]) -> str:
     shared = f", shared by space {hit['shared_by']}" if "shared_by" in hit else ""
     lines = [
         f"{place}. {title}{hit['snippet']}",
-        f"   id {hit['id']}; score {hit['score']} ({hit['why']}); {hit['kind']}, {hit['when']}{tags}{stale}{shared}",
+        f"   id {hit['id']}; confidence {hit['confidence']}, score {hit['score']} ({hit['why']}); "
+        f"{hit['kind']}, {hit['when']}{tags}{stale}{shared}",
     ]
     lines += [f"   before: {text}" for text in hit.get("before", ())]
     lines += [f"   after: {text}" for text in hit.get("after", ())]

@@ -12,6 +12,7 @@ from recollect import options
 from recollect.errors import InvalidRequest
 from recollect.limits import LISTED
 from recollect.options import Declared, declared
+from recollect.ranking.confidence import NOISE
 from recollect.recipes import RECIPES
 
 Schema: TypeAlias = dict[str, Any]
@@ -59,6 +60,8 @@ FULL = {
 
 RECALL = schemas(options.Question)
 RECALL["recipe"]["enum"] = list(RECIPES)
+RECALL["recipe"]["default"] = "careful"
+RECALL["min_confidence"]["default"] = NOISE
 
 CLEARABLE = ("thread", "occurred_at", "expires_at", "quality")
 CHANGES = {

@@ -76,7 +76,7 @@ class Resident:
         with suppress(Exception):  # whatever it is, the first call says it
             async with self._opening:
                 client = self._made()
-            await client.warm_up()
+            await client.warm_up("careful")
 
     def _made(self) -> AsyncRecollect:
         if self._client is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from recollect import options
 from recollect.errors import InvalidRequest
+from recollect.ranking.confidence import NOISE
 from recollect.servers.mcp import answers
 from recollect.servers.mcp.answers import Answer, whole
 from recollect.servers.mcp.arguments import (
@@ -60,6 +61,11 @@ async def remember(space: AsyncSpace, text: str, full: bool = False, **fields: A
 async def recall(space: AsyncSpace, query: str, full: bool = False, **how: Any) -> Answer:
     result = await space.recall(query, **how)
     return whole(result) if full else answers.recalled(result, space.name)
+
+
+async def recall_carefully(space: AsyncSpace, query: str, full: bool = False, **how: Any) -> Answer:
+    """By `careful`, and without noise: a model takes what it is given for an answer."""
+    return await recall(space, query, full, **{"recipe": "careful", "min_confidence": NOISE, **how})
 
 
 async def search(space: AsyncSpace, query: str, full: bool = False, **how: Any) -> Answer:
@@ -124,10 +130,10 @@ _READ = (
         "read",
         "Find what is remembered about something: by meaning, exact words and links at once. Use it before you answer "
         "anything that may depend on earlier conversations, decisions, preferences or facts, and before you remember "
-        "something, to see what is known already. Returns hits, best first, each with id, snippet, score and why it "
-        "was found; `degraded` is true when a part of the search did not answer. Read a whole memory with memory_get; "
-        "if nothing fits, ask again in other words.",
-        recall,
+        "something, to see what is known already. Returns hits, best first, each with id, snippet, confidence (the "
+        "probability that it answers), score and why it was found; `degraded` is true when a part of the search did "
+        "not answer. Read a whole memory with memory_get; if nothing fits, ask again in other words.",
+        recall_carefully,
         {**RECALL, **FULL},
         ("query",),
     ),

@@ -1,0 +1,115 @@
+"""Tuning: what is proven is taken, what is not is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from recollect import AsyncRecollect, ConfigError
+from recollect.evaluation.tune import Tuned, as_toml, candidates, choose, conformal, tune
+from recollect.recipes import recipe, with_own
+from recollect.settings import Settings
+
+
+def noisy(mean: float, count: int, seed: int) -> list[float]:
+    draw = random.Random(seed)
+    return [min(max(draw.gauss(mean, 0.2), 0.0), 1.0) for _ in range(count)]
+
+
+def test_a_real_gain_is_found() -> None:
+    """One candidate is better on every question: it is chosen, with the gain that unseen questions show."""
+    plain = noisy(0.5, 100, 1)
+    gain, chosen, said = choose([plain, noisy(0.5, 100, 2), [score + 0.1 for score in plain]])
+    assert chosen == 2
+    assert gain is not None
+    assert gain.difference == pytest.approx(0.1)
+    assert "+0.100 nDCG@10 on unseen questions" in said
+
+
+def test_noise_is_no_gain() -> None:
+    """Of many candidates one always looks best; on unseen questions it is not, and nothing changes."""
+    gain, chosen, said = choose([noisy(0.5, 100, seed) for seed in range(12)])
+    assert chosen == 0
+    assert gain is not None
+    assert gain.low <= 0
+    assert said.startswith("no setting is proven to be better")
+
+
+def test_too_few_questions_are_refused() -> None:
+    """With how many are missing."""
+    assert choose([[0.0] * 20, [1.0] * 20]) == (
+        None,
+        0,
+        "20 questions are too few to choose settings by: 10 more are needed",
+    )
+
+
+def test_the_threshold_holds() -> None:
+    """Over many draws, the next right answer is below the threshold in a tenth of the cases, as was asked for."""
+    draw = random.Random(3)
+    missed = 0
+    for _ in range(2_000):
+        threshold, _ = conformal([draw.betavariate(4, 2) for _ in range(60)], 0.1)
+        assert threshold is not None
+        missed += draw.betavariate(4, 2) < threshold
+    assert missed / 2_000 <= 0.12
+
+
+def test_a_threshold_takes_fifty_answers() -> None:
+    """Fewer prove nothing; a tighter one says how many more it would take."""
+    assert conformal([0.5] * 40, 0.1) == (None, "40 right answers are too few for a threshold: 10 more are needed")
+    assert conformal([0.5] * 60, 0.1)[1].endswith("for an error of 0.05, 40 more right answers would do")
+    assert conformal([0.5] * 60, 0.005)[0] is None
+
+
+def test_candidates_change_one_thing_each() -> None:
+    """Three lanes by four factors; a recipe that reranks also three trusts."""
+    assert len(candidates(recipe("balanced"))) == 12
+    assert len(candidates(recipe("careful"))) == 15
+
+
+async def test_what_is_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`[recipe.NAME]` in recollect.toml is a recipe like any other."""
+    tuned = Tuned("careful", 80, {"rerank": {"turns": 1.5, "rest": 0.05}}, None, 0.21, 0.1, ())
+    (tmp_path / "recollect.toml").write_text(as_toml("mine", tuned))
+    monkeypatch.chdir(tmp_path)
+    mine = with_own(Settings.load(url="sqlite:///:memory:").recipe)["mine"]
+    assert mine.rerank is not None
+    assert (mine.name, mine.rerank.turns, mine.min_confidence) == ("mine", 1.5, 0.21)
+    async with AsyncRecollect("sqlite:///:memory:", embedder="hashing") as client:
+        assert (await client.space("work").recall("anything", recipe="mine")).recipe == "mine"
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ({"balanced": {}}, "name of a built-in recipe"),
+        ({"mine": {"base": "none"}}, r"\[recipe.mine\]: there is no recipe 'none'"),
+        ({"mine": {"colour": 3}}, "no setting 'colour'"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_when_opening(table: dict[str, dict[str, object]], reason: str) -> None:
+    """With the table's name and what is wrong with it."""
+    with pytest.raises(ConfigError, match=reason):
+        with_own(table)
+
+
+async def test_a_whole_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the real client: every question is answered already, so nothing is proven to be better, and the threshold
+    is one that the answers reach.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    words = [f"{first}{second}" for first in ("red", "blue", "old", "new", "wet", "dry") for second in "abcdefghij"]
+    lines = [{"_id": word, "text": f"the {word} house by the sea"} for word in words]
+    asked = [{"_id": f"q{word}", "text": f"which house is {word}?"} for word in words]
+    for name, rows in (("corpus", lines), ("queries", asked)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "qrels.tsv").write_text("\n".join(f"q{word}\t{word}\t1" for word in words))
+    tuned = await tune(tmp_path, embedder="hashing")
+    assert tuned.changes == {}
+    assert tuned.threshold is not None
+    assert tuned.said[0].startswith("no setting is proven to be better")
+    assert 0 < tuned.threshold < 1
