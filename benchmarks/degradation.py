@@ -39,7 +39,7 @@ from recollect.types import Generation, LaneReport, Leg, Recall
 SPACE = "bench"
 LANE: dict[Name, str] = {"postgres": "keyword", "qdrant": "vector", "falkordb": "graph", "embedder": "vector"}
 """The lane that an engine's absence is first seen in."""
-AT_ONCE = 8
+CONCURRENT = 8
 """Recalls at once until the breaker has opened, and writers."""
 WRITING = 2.0
 """Seconds of writes in a round."""
@@ -74,7 +74,7 @@ async def p95(space: AsyncSpace, questions: int) -> float:
 
 async def until(space: AsyncSpace, right: Callable[[Sequence[LaneReport]], bool]) -> None:
     """Ask until the lanes are as wanted."""
-    while not all(map(right, await asyncio.gather(*(ask(space) for _ in range(AT_ONCE))))):  # noqa: ASYNC110
+    while not all(map(right, await asyncio.gather(*(ask(space) for _ in range(CONCURRENT))))):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
 
 
@@ -185,7 +185,7 @@ async def rate(work: Callable[[], Awaitable[object]], seconds: float, after: Cal
             await work()
             calls += 1
 
-    await asyncio.gather(*(caller() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(caller() for _ in range(CONCURRENT)))
     await after()
     return calls / (perf_counter() - started)
 

@@ -1,4 +1,4 @@
-"""The composition root: the only place that names a concrete store or index. What is not used is not imported."""
+"""The composition root: the only module that names a concrete store or index. Each is imported when first used."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from recollect.engine.copying import OnProgress, copy_open, opened
 from recollect.errors import BackendError, ConfigError
 from recollect.limits import check_characters
 from recollect.parts import Parts
-from recollect.ports import ExternalIndex, ExternalLinks, ExternalVectors, Freezable, Store
+from recollect.ports import ExternalIndex, ExternalLinks, ExternalVectors, SnapshotStore, Store
 from recollect.settings import Settings, without_password
 
 T = TypeVar("T")
 
 
 class StoreFactory(Protocol):
-    """Makes the store of a URL, not yet opened. Raises ConfigError for a URL that names none, and, unless it may
-    `create` one, where there is none.
+    """Makes the store of a URL, not yet opened. Raises ConfigError if the URL is wrong, or if no store is there and it
+    may not `create` one.
     """
 
     def __call__(self, url: str, settings: Settings, *, create: bool) -> Store: ...
 
 
 class IndexFactory(Protocol):
-    """Makes the index of a URL, not yet opened, beside a store. It answers the vector leg if it has `search_vectors`,
-    the graph leg if it has `walk`.
+    """Makes the index of a URL, not yet opened. It can answer the vector leg if it has `search_vectors`, and the graph
+    leg if it has `walk`.
     """
 
     def __call__(self, url: str, settings: Settings, store: Store) -> ExternalIndex: ...
@@ -55,7 +55,7 @@ INDEXES: Parts[IndexFactory] = Parts(
 
 
 def store(settings: Settings, *, create: bool = True) -> Store:
-    """The store that the settings' URL names, not yet opened."""
+    """The store at the settings' URL, not yet opened."""
     url = check_characters("the URL of a store", settings.url)
     forms = "sqlite:///FILE, postgresql://HOST/DATABASE or embedded-postgres:///FOLDER"
     if factory := _of_scheme(STORES, url):
@@ -64,12 +64,12 @@ def store(settings: Settings, *, create: bool = True) -> Store:
 
 
 def external_vectors(settings: Settings, store: Store) -> ExternalVectors | None:
-    """The index that answers the vector leg in the store's place, if one is named."""
+    """The index that answers the vector leg instead of the store, if one is configured."""
     return cast("ExternalVectors | None", _index("vector", "search_vectors", settings.vectors, settings, store))
 
 
 def external_links(settings: Settings, store: Store) -> ExternalLinks | None:
-    """The index that answers the graph leg in the store's place, if one is named."""
+    """The index that answers the graph leg instead of the store, if one is configured."""
     return cast("ExternalLinks | None", _index("graph", "walk", settings.graph, settings, store))
 
 
@@ -98,15 +98,16 @@ def _unknown(url: str, what: str, forms: str, parts: Parts[T]) -> ConfigError:
 
 
 def backup_file(path: Path) -> Store:
-    """The store that a backup is."""
+    """A backup, as a store."""
     from recollect.stores.sqlite.store import SqliteStore
 
     return SqliteStore(path)
 
 
 async def write_backup(store: Store, file: Path, on_progress: OnProgress) -> Mapping[str, int]:
-    """Write all that an open store holds at this moment to a new file, checked and sealed; memories by space. A file is
-    copied page by page. Of another store everything that `copy` takes is copied, out of one snapshot if it has them.
+    """Write everything an open store holds to a new file, verified and sealed. Returns the number of memories by space.
+
+    A SQLite file is copied page by page; any other store goes through `copy_open`, from a snapshot if it offers one.
     """
     from recollect.stores.sqlite.store import SqliteStore
 
@@ -114,15 +115,17 @@ async def write_backup(store: Store, file: Path, on_progress: OnProgress) -> Map
     if isinstance(store, SqliteStore):
         held = await store.save(file)
     else:
-        async with store.still() if isinstance(store, Freezable) else nullcontext(store) as still, opened(backup):
-            copied = await copy_open(still, backup, list(await still.spaces()), on_progress)
+        reading = store.snapshot() if isinstance(store, SnapshotStore) else nullcontext(store)
+        async with reading as source, opened(backup):
+            copied = await copy_open(source, backup, list(await source.spaces()), on_progress)
         if not copied.verified:
             raise BackendError(
-                f"the backup of {store.location} differs from it: something was written meanwhile; try again.",
+                f"the backup of {store.location} differs from the store, which was written to during the backup: "
+                "try again",
                 backend=store.name,
             )
         held = {space.space: space.source.memories for space in copied.spaces if space.source.memories}
     sealed = await backup.seal()
     if sealed.spaces != held:
-        raise BackendError(f"the backup of {store.location} lacks memories: try again.", backend=store.name)
+        raise BackendError(f"the backup of {store.location} lacks memories: try again", backend=store.name)
     return sealed.spaces

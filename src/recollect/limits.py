@@ -31,14 +31,14 @@ TAGS = 64
 NAMESPACES = 16
 ANSWER_BYTES = 8 * 1024 * 1024
 """What the memories of one answer may say together."""
-LISTED = 1000
+MAX_LIST_ITEMS = 1000
 """Items of one list in a request, repeats included: a longer one is refused before any item is looked at."""
 DIMENSIONS = 16_384
 """Numbers of a vector in a request; what a store's own vectors have is checked later."""
 WINDOW = 50
-HITS_MOST = 100
+MAX_HITS = 100
 """Hits of one recall, unless its recipe allows fewer."""
-WEIGHT_MOST = 1e9
+MAX_WEIGHT = 1e9
 VISIBLE = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 """A character that shows: not a blank, and not one of those that only steer others."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
@@ -91,9 +91,9 @@ def check_names(what: str, names: object, *, most: int) -> tuple[str, ...]:
     """Several short names, without repeats, in the caller's order."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidRequest(f"{what}s must be a list of texts, not {names!r:.80}")
-    given = list(islice(names, LISTED + 1))
-    if len(given) > LISTED:
-        raise InvalidRequest(f"more than {LISTED:,} {what}s were given, and at most {most} are allowed")
+    given = list(islice(names, MAX_LIST_ITEMS + 1))
+    if len(given) > MAX_LIST_ITEMS:
+        raise InvalidRequest(f"more than {MAX_LIST_ITEMS:,} {what}s were given, and at most {most} are allowed")
     checked = tuple(dict.fromkeys(check_name(what, name) for name in given))
     if len(checked) > most:
         raise InvalidRequest(f"{len(checked)} {what}s were given, more than the {most} allowed")
@@ -134,9 +134,9 @@ def check_words(what: str, value: object) -> None:
 
 def check_weight(what: str, value: object) -> float:
     """A lane's weight: a number from 0 up, and not so large that a sum of some would be none any more."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= WEIGHT_MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT:
         raise InvalidRequest(
-            f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up to {WEIGHT_MOST:g}"
+            f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up to {MAX_WEIGHT:g}"
         )
     return float(value)
 

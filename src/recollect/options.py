@@ -25,7 +25,7 @@ from typing import (
     get_type_hints,
 )
 
-from recollect.limits import HITS_MOST, NAMESPACES, TAGS, TIME_FORMS, WINDOW, check_names, check_number
+from recollect.limits import MAX_HITS, NAMESPACES, TAGS, TIME_FORMS, WINDOW, check_names, check_number
 from recollect.types import Access, Scope
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class RecallOptions(FilterOptions, total=False):
             for_model="How to search; leave it out unless you were told which.",
         ),
     ]
-    limit: Annotated[int | None, Option("How many hits at most.", 1, HITS_MOST, otherwise="the recipe's")]
+    limit: Annotated[int | None, Option("How many hits at most.", 1, MAX_HITS, otherwise="the recipe's")]
     fanout: Annotated[
         int | Mapping[str, int] | Fanout | None,
         Option("How many hits each lane is asked for.", 1, 10_000, otherwise="the recipe's"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from recollect.errors import ConfigError, InvalidRequest
-from recollect.limits import HITS_MOST, check_number, check_weight
+from recollect.limits import MAX_HITS, check_number, check_weight
 from recollect.ports import KeywordScore, Match, Words
 from recollect.types import Leg
 
@@ -54,7 +54,7 @@ class Limit:
 
     default: int = 10
     least: int = 1
-    most: int = HITS_MOST
+    most: int = MAX_HITS
     clamp: bool = False
 
     def apply(self, wanted: int | None) -> int:

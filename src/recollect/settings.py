@@ -214,7 +214,7 @@ class Setting:
     origin: str
 
 
-def where_looked_for() -> tuple[Path, ...]:
+def config_paths() -> tuple[Path, ...]:
     """Where `recollect.toml` may be, the first that exists being read: the working folder, the user's own."""
     return Path(FILE).absolute(), _config_folder() / FILE
 
@@ -223,7 +223,7 @@ def explained(*, url: str | None = None, embedder: str | None = None) -> list[Se
     """Every setting with its value and where it came from; secrets are not shown."""
     settings = Settings.load(url=url, embedder=embedder)
     file = _read_file()
-    path = next((path for path in where_looked_for() if path.is_file()), None)
+    path = next((path for path in config_paths() if path.is_file()), None)
     said = {"url": url, "embedder": embedder}
 
     def origin(table: str, name: str) -> str:
@@ -313,7 +313,7 @@ def _variable(table: str, name: str) -> str | None:
 
 
 def _read_file() -> dict[str, Any]:
-    for path in where_looked_for():
+    for path in config_paths():
         if path.is_file():
             try:
                 table = tomllib.loads(path.read_text(encoding="utf-8"))

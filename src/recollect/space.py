@@ -239,7 +239,7 @@ class AsyncSpace(AsyncNamespace):
         offered = Grant(check_name("space", space), check_name("namespace", namespace), self.name)
         check_acceptable(offered, await self._ledger.granted_to(self.name))
         accepted = await self._ledger.accept(space, namespace, self.name)
-        self._engine.sharing.look_again(self.name)
+        self._engine.sharing.forget_no_grants(self.name)
         return accepted
 
     async def refuse(self, space: str, namespace: str) -> bool:

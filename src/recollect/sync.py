@@ -182,8 +182,8 @@ class Space(Namespace):
 
 
 class Tokens:
-    """The tokens of a store: `Recollect.tokens`. Each is read anew for every check: what was revoked, by whichever
-    process, is refused from the next call on.
+    """The tokens of a store: `Recollect.tokens`. Every check reads the token from the store, so a token that any
+    process revokes is refused from the next call.
     """
 
     _async: AsyncTokens
@@ -201,29 +201,29 @@ class Tokens:
         name: str = "",
         expires: datetime | str | None = None,
     ) -> Issued:
-        """Make a token for some spaces, or for all of them; the secret is in this answer and nowhere else. It `expires`
-        at a time, or after a span such as 90d, or never.
+        """Make a token for some spaces, or for all. Only this answer contains its secret. It `expires` at a time, after
+        a span such as 90d, or never.
         """
         return self._run(self._async.create(spaces=spaces, scope=scope, name=name, expires=expires))
 
     def check(self, secret: str) -> Token:
-        """The token that a secret belongs to. Raises NotAllowed if there is none, or if it expired or was revoked; only
-        the right secret learns which.
+        """The token of a secret. Raises NotAllowed if there is none, or if it has expired or was revoked. The error
+        says which only if the secret is right.
         """
         return self._run(self._async.check(secret))
 
     def list(self, space: str | None = None) -> builtins.list[Token]:
-        """All tokens, or those pinned to a space, oldest first; expired and revoked ones too."""
+        """All tokens, or those limited to a space, oldest first, including expired and revoked ones."""
         return self._run(self._async.list(space))
 
     def revoke(self, id: str) -> bool:
-        """End a token, at once and for good; whether there was one to end. An error never repeats what was given: it
-        may be a secret.
+        """Revoke a token for good. Returns whether there was one. An error never quotes the id, which may be a secret
+        given by mistake.
         """
         return self._run(self._async.revoke(id))
 
     def required(self) -> bool:
-        """Whether a token was ever made: servers then ask for one, even if all were revoked."""
+        """Whether a token was ever made. Servers then require one, even after all were revoked."""
         return self._run(self._async.required())
 
 

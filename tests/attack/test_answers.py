@@ -94,7 +94,7 @@ async def test_a_list_goes_on_where_it_was_cut(talk: AsyncSpace, monkeypatch: py
     while pages[-1].cursor is not None:
         pages.append(await talk.list(limit=50, after=pages[-1].cursor))
     assert [len(page.memories) for page in pages] == [20, 20, 20]
-    assert [page.truncated for page in pages] == [f"{SAID}: go on after the cursor"] * 2 + [""]
+    assert [page.truncated for page in pages] == [f"{SAID}: continue after the cursor"] * 2 + [""]
     assert [int(memory.id) for page in pages for memory in page.memories] == list(range(TURNS))
     assert (await talk.list(limit=20)).truncated == ""
 
@@ -114,7 +114,7 @@ async def test_neighbours_and_versions_have_their_limit_too(work: AsyncSpace) ->
     ids = [(await work.remember(f"version {n} ".ljust(TURN_BYTES, "."))).memory.id for n in range(30)]
     for id in ids[1:]:
         await work.link(ids[0], id)
-    with pytest.raises(InvalidRequest, match="20,500 bytes of text: ask for fewer by a smaller limit"):
+    with pytest.raises(InvalidRequest, match="20,500 bytes of text: lower the limit"):
         await work.neighbors(ids[0], limit=29)
     assert len(await work.neighbors(ids[0], limit=15)) == 15
     for old, new in pairwise(ids):
@@ -130,7 +130,7 @@ async def test_every_door_says_so(talk: AsyncSpace, here: httpx.AsyncClient) -> 
     assert answer.json()["truncated"].startswith(SAID)
     assert len(answer.content) < 3 * ROOM
     listed = (await here.get("/v1/spaces/work/memories?limit=1000")).json()
-    assert (len(listed["memories"]), listed["truncated"]) == (20, f"{SAID}: go on after the cursor")
+    assert (len(listed["memories"]), listed["truncated"]) == (20, f"{SAID}: continue after the cursor")
     for tool, arguments in (
         ("memory_recall", body),
         ("memory_recall", {**body, "full": True}),

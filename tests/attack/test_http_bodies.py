@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from recollect import AsyncRecollect
-from recollect.limits import LISTED
+from recollect.limits import MAX_LIST_ITEMS
 from recollect.servers.http import failures
 from recollect.servers.http.failures import NAMED
 from recollect.servers.web import application
@@ -20,7 +20,7 @@ from tests.servers.http_server import Served, problem, serving
 pytestmark = pytest.mark.attack
 
 MEMORIES, RECALL = "/v1/spaces/work/memories", "/v1/spaces/work/recall"
-MANY = LISTED * 20
+MANY = MAX_LIST_ITEMS * 20
 MIB = 1024 * 1024
 WIDE: dict[str, tuple[str, Any]] = {
     "tags": (MEMORIES, {"text": "a", "tags": [1] * MANY}),
@@ -71,7 +71,7 @@ async def test_a_wide_body_is_a_few_mistakes(
     monkeypatch.setattr(failures, "all_in_words", count)
     path, body = WIDE[what]
     detail = problem(await here.post(path, json=body), 422)["detail"]
-    assert collected[0] <= 2 * LISTED
+    assert collected[0] <= 2 * MAX_LIST_ITEMS
     assert detail.count("; ") <= NAMED
     assert len(detail) < 4000
 
@@ -85,7 +85,7 @@ async def test_how_many_more_mistakes_there_are_is_told(here: httpx.AsyncClient)
 
 async def test_a_long_list_of_right_items_is_refused_as_a_whole(here: httpx.AsyncClient) -> None:
     """It says how long it is, and how long it may be."""
-    body = {"query": "a", "tags": ["b"] * (LISTED + 1)}
+    body = {"query": "a", "tags": ["b"] * (MAX_LIST_ITEMS + 1)}
     detail = problem(await here.post(RECALL, json=body), 422)["detail"]
     assert detail == "tags has 1001 items, more than the 1000 allowed"
 

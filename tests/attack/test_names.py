@@ -60,7 +60,7 @@ async def test_made_up_spaces_leave_nothing_behind(client: AsyncRecollect, monke
         await asyncio.gather(*kept._tasks.values())
         await asyncio.sleep(0)  # what they call at their end has been called
     assert len(kept._seen) <= 10
-    assert len(client._engine.scoring._looked) <= 10
+    assert len(client._engine.scoring._checked) <= 10
     assert not kept._tasks
     assert not kept._working
     assert not kept._behind

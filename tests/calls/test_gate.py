@@ -98,7 +98,7 @@ async def test_nothing_else_is_tried_again(gate: Gate, error: Exception) -> None
 
 async def test_what_fails_late_is_not_tried_again(gate: Gate, fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has had its chance."""
-    monkeypatch.setattr(gates, "AT_ONCE", -1.0)
+    monkeypatch.setattr(gates, "RETRY_WITHIN", -1.0)
     fault.mode = "down"
     await failures(gate, fault, 1)
     assert fault.asked == 1

@@ -15,7 +15,7 @@ from recollect.conformance.records import COMPLETE
 from recollect.conformance.samples import MODEL, NOW, record, unit
 from recollect.conformance.usage import FIRST, HOUR, ONE
 from recollect.engine import transfer
-from recollect.engine.copying import Copied, CopyProgress, Some, copy
+from recollect.engine.copying import Copied, CopyProgress, IdSample, copy
 from recollect.engine.usage import EVER
 from recollect.ports import Store
 from recollect.settings import PostgresSettings
@@ -214,7 +214,7 @@ async def test_what_differs_is_named_and_left_alone(files: tuple[MakeStore, Make
     copied = await differing(*files, change)
     assert not copied.verified
     (here, there) = copied.spaces
-    assert (here.new, here.missing, here.extra, here.different) == (0, Some(), Some(), Some(1, ("a",)))
+    assert (here.new, here.missing, here.extra, here.different) == (0, IdSample(), IdSample(), IdSample(1, ("a",)))
     assert there.verified
     assert await in_store(files[1](), contents) != await in_store(files[0](), contents)
 
@@ -236,7 +236,7 @@ async def test_what_differs_beside_the_memories_is_named(
     copied = await differing(*files, change)
     (here, there) = copied.spaces
     assert (here.beside, here.verified, there.beside) == ((named,), False, ())
-    assert (here.missing, here.extra, here.different) == (Some(), Some(), Some())
+    assert (here.missing, here.extra, here.different) == (IdSample(), IdSample(), IdSample())
 
 
 async def test_a_space_that_forgot_everything(files: tuple[MakeStore, MakeStore]) -> None:
@@ -269,8 +269,8 @@ async def test_what_is_only_in_the_target_is_named(files: tuple[MakeStore, MakeS
     own = [record(f"own {n}") for n in range(7)]
     copied = await differing(*files, lambda store: store.add("here", own))
     here = copied.spaces[0]
-    assert here.extra == Some(7, tuple(f"own {n}" for n in range(5)))
-    assert (here.missing, here.different) == (Some(), Some())
+    assert here.extra == IdSample(7, tuple(f"own {n}" for n in range(5)))
+    assert (here.missing, here.different) == (IdSample(), IdSample())
     assert here.target.memories == here.source.memories + 7
 
 
@@ -280,7 +280,7 @@ async def test_what_the_target_has_under_another_id_is_named(files: tuple[MakeSt
     await in_store(source(), lambda store: store.add("here", [record("a", "the same"), record("b")]))
     await in_store(target(), lambda store: store.add("here", [record("z", "the same")]))
     (here,) = (await copy(source(), target())).spaces
-    assert (here.new, here.missing, here.extra) == (1, Some(1, ("a",)), Some(1, ("z",)))
+    assert (here.new, here.missing, here.extra) == (1, IdSample(1, ("a",)), IdSample(1, ("z",)))
 
 
 async def test_another_models_vectors_are_refused(files: tuple[MakeStore, MakeStore]) -> None:

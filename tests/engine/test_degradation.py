@@ -180,7 +180,7 @@ async def test_a_store_that_cannot_give_the_memories_is_admitted(memory: Arrange
     """The lanes answered, and nothing can be shown: an error with their reports, or what the recipe says."""
     memory.store.rows.mode = mode  # type: ignore[assignment]
     lanes = {"vector": SECOND, "keyword": SECOND}
-    with pytest.raises(RecallFailed, match="what the lanes found could not be read from sqlite") as caught:
+    with pytest.raises(RecallFailed, match="the hits could not be read from sqlite") as caught:
         await memory.recall("blue whale", recipe="novamem", lanes=lanes | {"graph": SECOND})
     assert {report.status for report in caught.value.lanes} == {"ok"}
     empty = await memory.recall("blue whale", recipe="polyant", lanes=lanes)
@@ -244,7 +244,7 @@ async def test_diversity_that_cannot_be_had_is_admitted(memory: Arrangement) -> 
     assert len(answer) == 5
     assert [hit.score for hit in answer] == sorted((hit.score for hit in answer), reverse=True)
     assert statuses(answer) == {"vector": "ok", "keyword": "ok"}
-    assert reason(answer, "vector") == "not diversified, for its vectors could not be read: connection refused"
+    assert reason(answer, "vector") == "not diversified, because its vectors could not be read: connection refused"
     assert answer.degraded
 
 
@@ -268,7 +268,7 @@ async def test_what_cannot_be_read_in_time_leaves_what_was_read_before(memory: A
     memory.store.meaning.released.set()
     answer = await asked
     assert statuses(answer) == {"vector": "late", "keyword": "ok", "graph": "skipped"}
-    assert reason(answer, "vector") == "what it found could not be read in time"
+    assert reason(answer, "vector") == "its hits could not be read in time"
     assert (len(answer), answer.degraded) == (10, True)
 
 

@@ -168,7 +168,7 @@ async def test_what_is_written_on_and_on_is_told_in_batches(
     store: Store, falkordb_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first change at once, the following ones together after a while, or when the client is closed."""
-    monkeypatch.setattr(feeding, "GATHER_SECONDS", 3600.0)
+    monkeypatch.setattr(feeding, "BATCH_PAUSE_SECONDS", 3600.0)
     index = Counting(falkordb_url, store)
     feeder = Feeder(store, index, "graph")
     await feeder.open()

@@ -342,7 +342,7 @@ async def test_every_value_of_a_recipe_can_be_overridden(work: AsyncSpace) -> No
         ("x", {"lanes": {"vector": {"leg": "nose"}}}, "must be one of: vector, keyword, graph"),
         ("x", {"lanes": {"keyword": {"match": "some"}}}, "must be one of: any, plain, websearch"),
         ("x", {"lanes": {"keyword": {"words": "Eng'lish"}}}, "must be analyzed, or a text-search configuration"),
-        ("x", {"lanes": {"keyword": {"match": "plain"}}}, "takes words such as 'simple' or 'english'"),
+        ("x", {"lanes": {"keyword": {"match": "plain"}}}, "needs words such as 'simple' or 'english'"),
         ("x", {"fusion": {"method": "magic"}}, "must be one of: rrf"),
         ("x", {"fusion": {"k": -30}}, "k of the fusion"),
         ("x", {"renormalise": "yes"}, "renormalise must be True or False, not 'yes'"),

@@ -23,7 +23,7 @@ from recollect import (
     Recall,
     Recollect,
 )
-from recollect.engine.sharing import OWNERS, Sharing
+from recollect.engine.sharing import MAX_OWNERS, Sharing
 from recollect.recipes import RECIPES
 from recollect.settings import Settings
 from recollect.types import Access
@@ -276,8 +276,8 @@ async def test_a_writer_does_not_reach_beyond_the_namespace(work: AsyncSpace, te
 async def test_without_a_grant_nothing_tells_what_is_there(work: AsyncSpace, team: AsyncSpace) -> None:
     """A namespace that exists and one that does not are refused in the same words."""
     for name in ("notes", "nothing"):
-        refusal = f"space 'work' may not see namespace '{name}' of space 'team': that space can grant it, and this one "
-        refusal += "then accepts it"
+        refusal = f"space 'work' may not see namespace '{name}' of space 'team': its owner can grant it, and this "
+        refusal += "space can then accept the grant"
         for refused in (
             work.recall("umbrella", shared=[("team", name)]),
             work.shared("team", name).get("notes-1"),
@@ -381,7 +381,7 @@ async def test_who_is_shared_nothing_with_is_not_looked_up_each_time(
     work: AsyncSpace, team: AsyncSpace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is remembered for a while, but no longer than until a grant is made; a grant itself is not remembered."""
-    monkeypatch.setattr("recollect.engine.sharing.ALONE_SECONDS", 600.0)
+    monkeypatch.setattr("recollect.engine.sharing.NO_GRANTS_SECONDS", 600.0)
     looked_up: list[str] = []
     look_up = Sharing._granted
 
@@ -422,14 +422,14 @@ async def test_grants_are_listed_for_both(work: AsyncSpace, team: AsyncSpace) ->
 
 async def test_requests_that_make_no_sense(work: AsyncSpace, team: AsyncSpace) -> None:
     """One sentence each, before anything is stored."""
-    with pytest.raises(InvalidRequest, match="sees its own namespaces already"):
+    with pytest.raises(InvalidRequest, match="already sees its own namespaces"):
         await team.grant("notes", to="team")
     with pytest.raises(InvalidRequest, match="the access is 'own', and must be one of: read, write"):
         await team.grant("notes", to="work", access="own")  # type: ignore[arg-type]
     for namespace, to in (("", "work"), ("notes", " "), ("no\ntes", "work"), ("n" * 201, "work"), (7, "work")):
         with pytest.raises(InvalidRequest):
             await team.grant(namespace, to=to)  # type: ignore[arg-type]
-    with pytest.raises(InvalidRequest, match="own: use it without"):
+    with pytest.raises(InvalidRequest, match="itself: use it without"):
         work.shared("work", "notes")
     with pytest.raises(InvalidRequest, match="17 namespaces were given, more than the 16 allowed"):
         await work.recall("umbrella", namespaces=["a"], shared=[("team", f"n{n}") for n in range(16)])
@@ -443,11 +443,11 @@ async def test_how_many_may_share_with_one(opened: AsyncRecollect, work: AsyncSp
     """Each is a search more for its recalls, so there is an end to what it accepts. Offers use up nothing of it; who
     shares already may share more, and whoever refuses one has room for another.
     """
-    for number in range(OWNERS):
+    for number in range(MAX_OWNERS):
         await opened.space(f"stranger {number}").grant("notes", to="work")
-    for number in range(OWNERS):
+    for number in range(MAX_OWNERS):
         await share(opened.space(f"owner {number}"), work)
-    with pytest.raises(InvalidRequest, match="16 spaces share with space 'work' already"):
+    with pytest.raises(InvalidRequest, match="16 spaces already share with space 'work'"):
         await work.accept("stranger 0", "notes")
     await share(opened.space("owner 0"), work, "letters")
     assert await asked(work) == set()
@@ -461,10 +461,10 @@ async def test_how_many_offers_a_space_may_have_out(
     """It is bounded for the space that makes them: another space offers as before, and what was accepted or taken back
     does not count.
     """
-    monkeypatch.setattr("recollect.engine.sharing.OFFERS", 3)
+    monkeypatch.setattr("recollect.engine.sharing.MAX_OFFERS", 3)
     for number in range(3):
         await team.grant(f"n{number}", to="work")
-    with pytest.raises(InvalidRequest, match="3 offers of space 'team' were not accepted yet: revoke some"):
+    with pytest.raises(InvalidRequest, match="space 'team' has 3 offers that were not accepted: revoke some"):
         await team.grant("n3", to="work")
     await team.grant("n0", to="work", access="write")
     await opened.space("another").grant("notes", to="work")

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from recollect import AsyncRecollect
-from recollect.engine.feeding import EVERYTHING
+from recollect.engine.transfer import EVERYTHING
 from recollect.indexes.falkordb.index import FalkorIndex
 from recollect.indexes.qdrant.index import QdrantIndex
 from recollect.legs.graph import Links

@@ -89,7 +89,7 @@ def test_a_space_that_is_not_there(cli: Cli, other: str) -> None:
     cli.remember("one", "--space", "work")
     result = cli("copy", cli.url, other, "--space", "home")
     assert result.exit_code == 2
-    assert "no space 'home'" in check_error(result.stderr)
+    assert "space 'home' does not exist" in check_error(result.stderr)
     assert "work" in result.stderr
     assert not (cli.folder / "other.db").exists()
 

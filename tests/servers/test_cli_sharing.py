@@ -98,7 +98,7 @@ def test_what_cannot_be_granted_or_revoked(cli: Cli) -> None:
     assert wrong.exit_code == 2
     oneself = cli("grant", "notes", "default")
     assert (oneself.exit_code, oneself.stdout) == (2, "")
-    assert "sees its own namespaces already" in oneself.stderr
+    assert "already sees its own namespaces" in oneself.stderr
     for owner, other, words in (
         ("default", "work", ("revoke", "notes", "work")),
         ("work", "default", ("accept", "notes", "work")),

@@ -45,7 +45,7 @@ AFTERNOON = datetime(2026, 5, 3, 15, 15, tzinfo=UTC)
         (Draft("x", tags=("ok", "")), "tag is empty"),
         (Draft("x", tags=tuple(map(str, range(65)))), "65 tags"),
         (Draft("x", title="\x00"), "NUL"),
-        (Draft("x", place=3), "without a thread"),
+        (Draft("x", place=3), "there is no thread"),
         (Draft("x", thread="t", place=1.5), "whole number"),  # type: ignore[arg-type]
         (Draft("x", metadata={"a": float("nan")}), "metadata cannot be written as JSON"),
         (Draft("x", metadata={"a": object()}), "metadata cannot be written as JSON"),

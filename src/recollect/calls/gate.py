@@ -48,7 +48,7 @@ LONGEST = 30.0
 and no less than a lane waits by default: so an engine that is known to be slow can be given more time, and a caller in
 a hurry cannot make an engine look broken which answers in time for the others.
 """
-AT_ONCE = 0.25
+RETRY_WITHIN = 0.25
 """A call that fails within so many seconds is tried once more: most often its connection was cut by a restart. One that
 fails later has had its chance, and used up its caller's time.
 """
@@ -228,7 +228,7 @@ async def _tried(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except BackendUnavailable as error:
-        if isinstance(error, BackendTimeout) or error.charged_to or time.monotonic() - started > AT_ONCE:
+        if isinstance(error, BackendTimeout) or error.charged_to or time.monotonic() - started > RETRY_WITHIN:
             raise
     return await work()
 

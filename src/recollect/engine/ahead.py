@@ -1,5 +1,5 @@
-"""Reading ahead: while lanes are slow, the answer is made of those that have answered so far. If the others turn out
-late it is there, and its caller is not kept waiting beyond the deadline.
+"""Reading ahead: while some lanes are slow, prepare the answer from those that have answered. If the others are late,
+it is ready, and the caller does not wait beyond the deadline.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from recollect.legs.question import Question
 from recollect.types import Ranking
 
 GRACE = 0.06
-"""Seconds beyond the deadline for reading what the lanes found from a store outside this process, where the last lane
-was just in time. That leaves something for an event loop that is late itself, before a recall has taken 0.1 s more than
-it was given.
+"""Seconds beyond the deadline for reading the hits from an external store, if the last lane was just in time. A recall
+may take 0.1 s longer than its deadline; this leaves some of that for a busy event loop.
 """
 ROWS_SHARE = 0.5
-"""How much of the longest deadline that reading has at least, however often it is begun again."""
+"""The least share of the longest deadline that reading the hits gets in all."""
 
 
 class ReadAhead:
-    """Finds the answer of the lanes, for those that have answered so far and again for all."""
+    """Prepares the answer from the lanes that have answered so far, and again from all."""
 
     def __init__(
         self,
@@ -43,27 +42,27 @@ class ReadAhead:
         self._readings: list[Deadline] = []
 
     def begin(self, answered: Sequence[Answered]) -> None:
-        """Go ahead with what has been answered so far."""
+        """Start reading for the lanes that have answered so far."""
         rankings = rankings_of(answered)
         if rankings and rankings.keys() != self._lanes:
-            deadline = self._anew()
+            deadline = self._next_deadline()
             self._lanes = rankings.keys()
             self._task = start(deadline, self._find(rankings))
 
     async def of(self, rankings: Mapping[str, Ranking]) -> Found:
-        """What all lanes found that have answered; where that cannot be read in time, what fewer of them found."""
+        """What the lanes found. If that cannot be read in time, what an earlier, smaller set of them found."""
         try:
             if self._task is not None and self._lanes == rankings.keys() and not _failed(self._task):
                 return await self._task
-            with on_deadline(self._anew()):  # also after a failure: the store may have come back since
+            with on_deadline(self._next_deadline()):  # also after a failure: the store may be back
                 return await self._find(rankings)
         except BackendUnavailable:
             if self._earlier is None:
                 raise
             return self._earlier
 
-    def _anew(self) -> Deadline:
-        """Keep what was found so far, and be ready for another reading: for how long that may wait for a store."""
+    def _next_deadline(self) -> Deadline:
+        """Keep what was found so far, cancel what is running, and return the deadline of the next reading."""
         if self._task is not None and self._task.done() and not _failed(self._task):
             self._earlier = self._task.result()
         self.close()
@@ -83,5 +82,4 @@ class ReadAhead:
 
 
 def _failed(task: asyncio.Task[Any]) -> bool:
-    """Whether it ended without an answer."""
     return task.done() and (task.cancelled() or task.exception() is not None)

@@ -1,7 +1,7 @@
-"""copy: everything that the spaces of one store hold into another, and the proof that both hold the same.
+"""copy: copies spaces from one store to another, and verifies that both hold the same.
 
-A batch is one transaction with its vectors and links, and what the target holds already stays as it is: a copy that was
-cut off is simply run again. Tokens, and what a server has answered, belong to the servers of a store and stay there.
+A batch of memories with their vectors and links is one transaction. What the target already holds is left as it is, so
+an interrupted copy can be repeated. Tokens and idempotency keys are not copied: they belong to the servers of a store.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from recollect.ports import Store
 from recollect.types import Bucket, Edge, Grant, Record
 
 IDS_NAMED = 5
-"""Of the memories that differ, so many are named."""
+"""The most ids of differing memories to report."""
 
 
 Stage: TypeAlias = Literal["copying", "indexing", "comparing"]
 
 
 class CopyProgress(NamedTuple):
-    """How far a copy is: `done` of `total` memories of all spaces are stored, indexed, or then compared."""
+    """How far a copy is: `done` of `total` memories are copied, indexed or compared."""
 
     stage: Stage
     space: str
@@ -41,9 +41,9 @@ OnProgress: TypeAlias = Callable[[CopyProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What a store holds of a space. `digest` is made of every field, mark, vector, link and grant, and of the usage;
-    vectors count in half precision, so that a store that rounds them to it has the same.
+class Contents:
+    """What a store holds of a space. `digest` covers every field, mark, vector, link, grant and usage count. Vectors
+    count in half precision, because a store may round them to that.
     """
 
     memories: int
@@ -55,8 +55,8 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
-    """How many memories, and the first of their ids."""
+class IdSample:
+    """A number of memories, and the first of their ids."""
 
     count: int = 0
     first: tuple[str, ...] = ()
@@ -64,18 +64,17 @@ class Some:
 
 @dataclass(frozen=True, slots=True)
 class CopiedSpace:
-    """A space in both stores after a copy: which memories are `missing` in the target, `extra` there, or `different`;
-    which of what stands `beside` them differs, `grants` or `usage`. `rounded` counts the vectors that the target keeps
-    in half precision.
+    """A space after a copy: which memories are `missing` in the target, `extra` there, or `different`; `beside` names
+    what else differs, `grants` or `usage`. `rounded` counts the vectors that the target keeps in half precision.
     """
 
     space: str
     new: int
-    source: Holding
-    target: Holding
-    missing: Some
-    extra: Some
-    different: Some
+    source: Contents
+    target: Contents
+    missing: IdSample
+    extra: IdSample
+    different: IdSample
     beside: tuple[str, ...]
     rounded: int
 
@@ -86,7 +85,7 @@ class CopiedSpace:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy did; `verified` says that both stores hold the same."""
+    """The result of a copy; `verified` says that both stores hold the same."""
 
     spaces: tuple[CopiedSpace, ...]
 
@@ -98,8 +97,8 @@ class Copied:
 async def copy(
     source: Store, target: Store, spaces: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
 ) -> Copied:
-    """Copy all spaces, or those that are named, between two stores that are not open, and compare them afterwards.
-    Raises EmbeddingMismatch where another model made the target's vectors, before anything is copied.
+    """Copy all or the named spaces between two closed stores, then compare them. Raises EmbeddingMismatch before
+    anything is copied if another model made the target's vectors.
     """
     refuse_same(source, target)
     async with opened(source):
@@ -111,7 +110,7 @@ async def copy(
 async def copy_open(
     source: Store, target: Store, names: Sequence[str], on_progress: OnProgress = lambda _: None
 ) -> Copied:
-    """Copy spaces between two stores that are open, and compare them afterwards."""
+    """Copy spaces between two open stores, then compare them."""
     generation = await source.generation()
     if generation is not None:
         await target.set_generation(generation)
@@ -122,13 +121,13 @@ async def copy_open(
 
 
 async def compare(source: Store, target: Store, space: str) -> CopiedSpace:
-    """How a space differs between two stores that are open."""
+    """How a space differs between two open stores."""
     return await _compare(source, target, space, 0, _Meter("comparing", {}, lambda _: None))
 
 
 def refuse_same(source: Store, target: Store) -> None:
     if (source.name, source.location) == (target.name, target.location):
-        raise ConfigError(f"{source.location} cannot be copied to itself: name another store to copy to")
+        raise ConfigError(f"{source.location} cannot be copied to itself: name another target")
 
 
 @asynccontextmanager
@@ -146,13 +145,11 @@ async def chosen(source: Store, wanted: Sequence[str] | None) -> list[str]:
         return here
     for name in wanted:
         if name not in here:
-            raise InvalidRequest(f"there is no space {name!r} in {source.location}; there are: {', '.join(here)}")
+            raise InvalidRequest(f"space {name!r} does not exist in {source.location}: use one of {', '.join(here)}")
     return list(dict.fromkeys(wanted))
 
 
 class _Meter:
-    """Counts memories and reports how far that is."""
-
     def __init__(self, stage: Stage, sizes: Mapping[str, int], report: OnProgress) -> None:
         self._stage = stage
         self._total = sum(sizes.values())
@@ -169,7 +166,7 @@ async def _sizes(store: Store, names: Sequence[str]) -> dict[str, int]:
 
 
 async def _fill(source: Store, target: Store, sizes: Mapping[str, int], on_progress: OnProgress) -> Mapping[str, int]:
-    """Store what the target lacks, and see it indexed; how many memories of each space are new there."""
+    """Store and index what the target lacks. Returns the number of new memories by space."""
     there = await _sizes(target, list(sizes))
     lacking = sum(max(size - there[name], 0) for name, size in sizes.items())
     new = dict.fromkeys(sizes, 0)
@@ -188,8 +185,8 @@ async def _fill(source: Store, target: Store, sizes: Mapping[str, int], on_progr
 
 
 async def _records(store: Store, space: str) -> AsyncIterator[list[Record]]:
-    """Everything in a space, page by page in id order: each memory with its vector, its marks and its links. A link
-    between two pages is on both, for `add` leaves it out until it knows both of its ends.
+    """Everything in a space, page by page in id order: each memory with its vector, marks and links. A link between two
+    pages is on both, because `add` skips it until both of its ends exist.
     """
     async for memories in pages(store, space):
         ids = [memory.id for memory in memories]
@@ -206,7 +203,7 @@ async def _records(store: Store, space: str) -> AsyncIterator[list[Record]]:
 
 
 class _Beside(NamedTuple):
-    """What a space holds beside its memories: what it grants to others, and how it was used, by the hour."""
+    """What a space holds beside its memories: its grants, and its usage by the hour."""
 
     grants: tuple[Grant, ...]
     usage: tuple[Bucket, ...]
@@ -217,14 +214,14 @@ class _Beside(NamedTuple):
 
 
 async def _beside(store: Store, space: str) -> _Beside:
-    """A space without memories counts nothing: what it counted while it had some is not asked for."""
+    """The usage of an empty space is ignored."""
     hours = await store.ledger.usage(space, EVER) if (await store.stats(space)).memories else ()
     return _Beside(tuple(await store.ledger.granted_by(space)), tuple(hours))
 
 
 async def _fill_beside(source: Store, target: Store, space: str) -> None:
-    """Grants that the target lacks, and hours of which it has counted nothing; those at once, for what is counted twice
-    is added up.
+    """Copy the grants and the hours of usage that the target lacks. Usage goes in one call, because counting an hour
+    twice would add it up.
     """
     here, there = await _beside(source, space), await _beside(target, space)
     granted = {(grant.namespace, grant.to) for grant in there.grants}
@@ -238,7 +235,6 @@ async def _fill_beside(source: Store, target: Store, space: str) -> None:
 
 
 async def _compare(source: Store, target: Store, space: str, new: int, meter: _Meter) -> CopiedSpace:
-    """Go through a space of both stores side by side."""
     here, there = _Tally(), _Tally()
     missing, extra, different = _Ids(), _Ids(), _Ids()
     rounded = 0
@@ -254,11 +250,11 @@ async def _compare(source: Store, target: Store, space: str, new: int, meter: _M
     ours, theirs = await _beside(source, space), await _beside(target, space)
     found = (missing.some(), extra.some(), different.some())
     beside = tuple(what for what in _Beside._fields if getattr(ours, what) != getattr(theirs, what))
-    return CopiedSpace(space, new, here.holding(ours), there.holding(theirs), *found, beside, rounded)
+    return CopiedSpace(space, new, here.contents(ours), there.contents(theirs), *found, beside, rounded)
 
 
-class _Print(NamedTuple):
-    """A memory and all that belongs to it as two hashes: with its vector as it is, and in half precision."""
+class _Fingerprint(NamedTuple):
+    """Two hashes of a memory and all that belongs to it: with its exact vector, and in half precision."""
 
     id: str
     exact: bytes
@@ -267,8 +263,8 @@ class _Print(NamedTuple):
     links: int
 
 
-def _print(record: Record) -> _Print:
-    """Of the links those that lead away from the memory, so that each counts once."""
+def _fingerprint(record: Record) -> _Fingerprint:
+    """Only links from the memory count, so that each counts once."""
     own = [edge for edge in record.edges if edge.source == record.memory.id]
     links = sorted((edge.target, edge.relation, edge.strength) for edge in own)
     mark = (record.linked, record.hash and record.hash.hex())
@@ -277,23 +273,26 @@ def _print(record: Record) -> _Print:
         sha256(fields if record.vector is None else fields + record.vector.astype(precision).tobytes()).digest()
         for precision in ("<f4", "<f2")
     )
-    return _Print(record.memory.id, exact, coarse, record.vector is not None, len(links))
+    return _Fingerprint(record.memory.id, exact, coarse, record.vector is not None, len(links))
 
 
-async def _prints(
+async def _fingerprints(
     store: Store, space: str, on_page: Callable[[int], object] = lambda _: None
-) -> AsyncGenerator[_Print, None]:
+) -> AsyncGenerator[_Fingerprint, None]:
     async for records in _records(store, space):
         for record in records:
-            yield _print(record)
+            yield _fingerprint(record)
         on_page(len(records))
 
 
 async def _pairs(
     source: Store, target: Store, space: str, on_page: Callable[[int], object]
-) -> AsyncIterator[tuple[_Print | None, _Print | None]]:
-    """What the two stores hold under each id, in id order; None for the one that holds nothing."""
-    async with aclosing(_prints(source, space, on_page)) as ours, aclosing(_prints(target, space)) as theirs:
+) -> AsyncIterator[tuple[_Fingerprint | None, _Fingerprint | None]]:
+    """What the two stores hold under each id, in id order; None if a store lacks the id."""
+    async with (
+        aclosing(_fingerprints(source, space, on_page)) as ours,
+        aclosing(_fingerprints(target, space)) as theirs,
+    ):
         one, other = await anext(ours, None), await anext(theirs, None)
         while one or other:
             first = min(each.id for each in (one, other) if each)
@@ -305,37 +304,33 @@ async def _pairs(
 
 
 class _Tally:
-    """Adds up what one store holds of a space."""
-
     def __init__(self) -> None:
         self._memories = self._vectors = self._links = 0
         self._digest = sha256()
 
-    def add(self, one: _Print | None) -> None:
+    def add(self, one: _Fingerprint | None) -> None:
         if one is not None:
             self._memories += 1
             self._vectors += one.has_vector
             self._links += one.links
             self._digest.update(one.coarse)
 
-    def holding(self, beside: _Beside) -> Holding:
+    def contents(self, beside: _Beside) -> Contents:
         recalls = sum(hour.usage.recalls for hour in beside.usage)
         digest = sha256(self._digest.digest() + beside.digest()).hexdigest()
-        return Holding(self._memories, self._vectors, self._links, len(beside.grants), recalls, digest)
+        return Contents(self._memories, self._vectors, self._links, len(beside.grants), recalls, digest)
 
 
 class _Ids:
-    """Counts memories and keeps the first ids."""
-
     def __init__(self) -> None:
         self._count = 0
         self._first: list[str] = []
 
-    def add(self, one: _Print | None) -> None:
+    def add(self, one: _Fingerprint | None) -> None:
         if one is not None:
             self._count += 1
             if len(self._first) < IDS_NAMED:
                 self._first.append(one.id)
 
-    def some(self) -> Some:
-        return Some(self._count, tuple(self._first))
+    def some(self) -> IdSample:
+        return IdSample(self._count, tuple(self._first))

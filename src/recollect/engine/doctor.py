@@ -1,4 +1,4 @@
-"""doctor: is everything a recall needs there, and does it work? And, in short: does each engine answer?"""
+"""doctor: check that everything a recall needs is there and works, or only that each engine answers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from recollect.engine.feeding import Feeder
 
 ANSWER_SECONDS = 2.0
-"""What an engine has to show that it answers."""
+"""How long an engine may take to answer a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     name: str
     ok: bool
@@ -28,7 +28,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that was looked at."""
+    """Everything that was checked."""
 
     checks: tuple[Check, ...]
 
@@ -38,7 +38,7 @@ class Diagnosis:
 
 
 async def examine(engine: Engine) -> Diagnosis:
-    """Look at the store, the model of its vectors, the embedder, and what each space still waits for."""
+    """Check the store, the model of its vectors, the embedder, the indexes, and what each space is waiting for."""
 
     async def store() -> str:
         await engine.store.check()
@@ -68,9 +68,7 @@ async def examine(engine: Engine) -> Diagnosis:
 
 
 async def answering(engine: Engine) -> Diagnosis:
-    """Look whether each engine answers, at once and all side by side. Nothing is embedded for it: an embedder is in
-    order as long as recalls have not given it up.
-    """
+    """Check concurrently that each engine answers. Nothing is embedded: an embedder is fine unless its gate is open."""
 
     async def store() -> str:
         await engine.store.check()
@@ -114,7 +112,7 @@ def _index_check(feeder: Feeder) -> Callable[[], Awaitable[str]]:
             told = "; ".join(map(str, differences))
             raise BackendError(f"{name} differs from the store: {told}: run `recollect rebuild {name}`", backend=name)
         waiting, _ = await feeder.lag()
-        return "answers, and holds what the store holds" + (f"; {waiting:,} still to be told" if waiting else "")
+        return "answers, and holds what the store holds" + (f"; {waiting:,} changes are waiting" if waiting else "")
 
     return index
 
@@ -124,7 +122,7 @@ def _space_check(engine: Engine, name: str) -> Callable[[], Awaitable[str]]:
         stats = await engine.store.stats(name)
         memories = "1 memory" if stats.memories == 1 else f"{stats.memories:,} memories"
         found = f"{memories}, {stats.edges:,} link{'' if stats.edges == 1 else 's'}"
-        return found + (f"; {stats.pending:,} still wait for their vector" if stats.pending else "")
+        return found + (f"; {stats.pending:,} are waiting for their vector" if stats.pending else "")
 
     return space
 

@@ -1,4 +1,4 @@
-"""From what a caller says to a complete `Memory`, or a sentence saying why not. Nothing is stored here."""
+"""From a caller's draft to a complete `Memory`. Raises InvalidRequest; stores nothing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ HITS = 2**53
 
 
 def complete(space: str, draft: Draft, now: datetime) -> Memory:
-    """A draft with everything checked and filled in."""
+    """The memory of a draft, checked and with its defaults filled in."""
     if not isinstance(draft, Draft):
-        raise InvalidRequest(f"a memory to remember must be a Draft, not {type(draft).__name__}: write Draft(text)")
+        raise InvalidRequest(f"a draft must be a Draft, not {type(draft).__name__}: use Draft(text)")
     created = check_time("created_at", draft.created_at, now) or now
     thread = None if draft.thread is None else check_name("thread", draft.thread)
     if thread is None and draft.place is not None:
-        raise InvalidRequest(f"place {draft.place} was given without a thread: name the thread it is a place in")
+        raise InvalidRequest(f"place is {draft.place}, but there is no thread: set the thread too")
     return Memory(
         id=new_id() if draft.id is None else check_name("id", draft.id),
         space=space,
@@ -61,7 +61,7 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
 
 
 def draft_of(text: str, fields: MemoryFields) -> Draft:
-    """A draft of a text and the fields that a caller names; `complete` checks what they hold."""
+    """A draft of a text and some fields; `complete` checks their values."""
     if unknown := sorted(set(fields) - set(MemoryFields.__annotations__)):
         known = ", ".join(sorted(MemoryFields.__annotations__))
         raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {known}")
@@ -69,24 +69,24 @@ def draft_of(text: str, fields: MemoryFields) -> Draft:
 
 
 def replacement(old: Memory, text: str | None, by: str | None, fields: MemoryFields) -> Draft | str:
-    """What supersedes a memory: a new text, like it where nothing else is said, or another memory by its id."""
+    """What supersedes a memory: a new text, with the old memory's fields unless given, or another memory by its id."""
     if text is not None and by is None:
         kept: MemoryFields = {"namespace": old.namespace, "kind": old.kind, "tags": old.tags}
         return draft_of(text, {**kept, **fields})
     if text is None and by is not None and not fields:
         return by
-    raise InvalidRequest("supersede needs either a new text, or by=ID alone of the memory that replaces the old one")
+    raise InvalidRequest("supersede needs either a new text, or only by=ID, the id of the memory that replaces it")
 
 
 def check_changes(changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The changes of an update, each checked as `complete` checks it in a draft."""
+    """The changes of an update, checked as in a draft."""
     unknown = sorted(set(changes) - CHANGEABLE)
     if unknown:
         raise InvalidRequest(f"update cannot change {unknown[0]!r}; it can change: {', '.join(sorted(CHANGEABLE))}")
     if not changes:
         raise InvalidRequest(f"update was given nothing to change; it can change: {', '.join(sorted(CHANGEABLE))}")
     if changes.get("place") is not None and changes.get("thread", "") is None:
-        raise InvalidRequest("a place was given without a thread: name the thread it is a place in")
+        raise InvalidRequest(f"place is {changes['place']!r:.80}, but the thread is None: set the thread too")
     stand_in = Draft(**{"text": "-", "thread": "-" if changes.get("place") is not None else None, **changes})
     checked = complete("-", stand_in, now)
     return {name: getattr(checked, name) for name in changes}
@@ -96,13 +96,13 @@ CHANGEABLE = frozenset(Changes.__annotations__)
 
 
 def to_draft(line: object) -> Draft:
-    """A draft from a JSON object with the names of a memory's fields; `space` and `embedding` are not taken over."""
+    """A draft from a JSON object with a memory's fields; `space` and `embedding` are ignored."""
     if not isinstance(line, dict):
         raise InvalidRequest(f"a line must be a JSON object, not {type(line).__name__}")
     if unknown := sorted(set(line) - DRAFT_FIELDS - {"space", "embedding"}):
         raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {', '.join(sorted(DRAFT_FIELDS))}")
     if "text" not in line:
-        raise InvalidRequest('"text" is missing')
+        raise InvalidRequest('"text" is missing: add it')
     said = {name: value for name, value in line.items() if name in DRAFT_FIELDS and value is not None}
     check_flag("linked", said.get("linked", False))
     return Draft(**cast("dict[str, Any]", said))
@@ -118,7 +118,6 @@ def _successor(draft: Draft) -> str | None:
 
 
 def _counted(name: str, value: object) -> int:
-    """How often; never, for all that is new."""
     return 0 if type(value) is int and value == 0 else int(check_number(name, value, 0, HITS, whole=True))
 
 

@@ -1,4 +1,4 @@
-"""The engine: what the verbs of a space are made of, wired to one store, its indexes and one embedder."""
+"""The engine: one store, its indexes and one embedder, wired for the verbs of a space."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOOK_AGAIN = 3600.0
 
 
 class Engine:
-    """One store, one embedder, and all that works on them. `recollect.space` has the verbs."""
+    """One store, one embedder, and what works on them. `recollect.space` has the verbs."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class Engine:
 
     async def open(self) -> None:
         await self.store.open()
-        with suppress(EmbeddingMismatch):  # which is told to whoever embeds
-            await self.embedding.check()  # remembered, so that a recall need not ask a store that is away
+        with suppress(EmbeddingMismatch):  # raised again by every call that embeds
+            await self.embedding.check()  # cached, so that a recall works while the store is down
         opened = await asyncio.gather(*(feeder.open() for feeder in self.feeders.values()), return_exceptions=True)
         for error in filter(None, opened):
             raise error
 
     async def close(self) -> None:
-        """Finish what is under way. Whoever opened the store and the embedder closes them."""
+        """Finish what is running. The caller closes the store and the embedder."""
         await self._questions.close()
         await self.rerankers.close()
         await self.scoring.close()
@@ -91,10 +91,9 @@ class Engine:
         self._engines.embed_with(embedder)
 
     def feeder(self, index: str) -> Feeder:
-        """What feeds the external index of this name."""
         if index not in self.feeders:
-            known = ", ".join(self.feeders) or "none is configured"
-            raise InvalidRequest(f"there is no external index {index!r}: {known}")
+            known = f"use one of {', '.join(self.feeders)}" if self.feeders else "none is configured"
+            raise InvalidRequest(f"the external index {index!r} does not exist: {known}")
         return self.feeders[index]
 
     def keep_up(self) -> None:
@@ -102,9 +101,7 @@ class Engine:
         self.scoring.keep_up(lambda: drop_old(self, older_than=GRACE))
 
     def first_use(self, space: str) -> None:
-        """What an earlier process left undone in a space is taken up when it is first used, in the background; an hour
-        later it is looked at again.
-        """
+        """Finish in the background what an earlier process left undone in a space. Checked again after an hour."""
         now = time.monotonic()
         if self._used.get(space, 0.0) < now:
             if len(self._used) >= SEEN_SPACES:
@@ -114,6 +111,6 @@ class Engine:
             self.scoring.on_use(space)
 
     def wrote(self) -> None:
-        """External indexes are told at once what this process has written."""
+        """Feed the external indexes now."""
         for feeder in self.feeders.values():
             feeder.wake()

@@ -1,4 +1,4 @@
-"""All that a recall asks, each engine behind its gate."""
+"""The engines that a recall uses, each behind its gate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recollect.types import Edge, Memory
 
 
 class Rows(Threads, Protocol):
-    """What an answer is made of: the memories that the lanes found, and what stands beside them."""
+    """Reads the memories that the lanes found, and their neighbours."""
 
     async def get(self, space: str, ids: Sequence[str]) -> dict[str, Memory]: ...
 
@@ -69,10 +69,10 @@ class Engines:
         self.outside = [asked for asked, engine in shared.items() if not engine.in_process]
 
     def leg(self, name: str) -> LegSearch:
-        """A leg over these engines, made when it is first asked for."""
+        """A leg over these engines, made when first used."""
         if name not in self._legs:
             factory = LEGS.load(name)
             if factory is None:
-                raise InvalidRequest(f"there is no leg {name!r}; there are: {', '.join(LEGS.names())}")
+                raise InvalidRequest(f"the leg {name!r} does not exist: use one of {', '.join(LEGS.names())}")
             self._legs[name] = factory(self)
         return self._legs[name]

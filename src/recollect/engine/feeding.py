@@ -1,8 +1,8 @@
-"""External indexes kept in step with the store, which is the truth.
+"""Keeps external indexes in step with the store.
 
-The store notes each change in its outbox, in the transaction of the change itself. A feeder takes the entries in their
-order, reads what became of the memories, and tells the index; only then are the entries taken out. So an index that was
-away is told of everything when it is back, and telling it twice does no harm.
+The store writes each change to its outbox, in the same transaction. A feeder reads the entries in order, reads the
+current memories, applies them to the index, and then deletes the entries. So an index that was down catches up when it
+is back, and applying a change twice does no harm.
 """
 
 from __future__ import annotations
@@ -19,60 +19,56 @@ from typing import cast
 from uuid import uuid4
 
 from recollect.calls.presence import Presence
-from recollect.engine.upkeep import interpreter_ends
+from recollect.engine.transfer import pages
+from recollect.engine.upkeep import is_interpreter_shutdown
 from recollect.errors import BackendError, BackendUnavailable, RecollectError
 from recollect.ports import Change, Entry, ExternalIndex, ExternalVectors, Lag, Store
-from recollect.types import Edge, Filter, Generation, Leg
+from recollect.types import Edge, Generation, Leg
 
 BATCH = 500
-"""Memories that are told at once."""
+"""Memories applied to the index at a time."""
 LEASE = 30.0
-"""Seconds for which a feeder has an index to itself, prolonged in time, and given back when nothing more is written."""
-LOOK_SECONDS = 1.0
-"""Between two looks for what other processes have written. What this one writes is told at once."""
-GATHER_SECONDS = 0.2
-"""Between two batches while this process goes on writing: a batch costs its writers much the same for one memory as for
-hundreds.
-"""
+"""Seconds for which one process may feed an index. It renews the lease while it has work, and then releases it."""
+POLL_SECONDS = 1.0
+"""How often to check for changes by other processes. Changes by this process are applied at once."""
+BATCH_PAUSE_SECONDS = 0.2
+"""The pause between two batches while this process is writing: a batch of one costs about as much as hundreds."""
 OPEN_SECONDS = 1.0
-"""So long a client that opens waits for an index to answer; one that does not may come back."""
+"""How long opening a client waits for an index to answer."""
 RETRY_SECONDS = (0.5, 5.0)
-"""Between two tries while the index is away: at first, and at most; each wait is twice the one before."""
-DOUBT_SECONDS = 5.0
-"""So long after a call that failed what it said may still be on its way to the index, and overtaken by something newer.
-"""
+"""The first and the longest wait between two tries while the index is down. Each wait doubles."""
+LATE_WRITE_SECONDS = 5.0
+"""How long after a failed call its write may still reach the index, and overwrite a newer one."""
 FEEDING = "feeding"
-NAMED = 3
-"""Ids that a difference names."""
-EVERYTHING = Filter(include_superseded=True, include_expired=True)
+IDS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """In what an index differs from the store for one space."""
+    """How an index differs from the store for one space."""
 
     space: str
     missing: tuple[str, ...]
     extra: tuple[str, ...]
 
     def __str__(self) -> str:
-        found = [("missing", self.missing), ("too many", self.extra)]
-        return f"space {self.space}: {' and '.join(_named(what, ids) for what, ids in found if ids)}"
+        found = [("missing", self.missing), ("extra", self.extra)]
+        return f"space {self.space}: {' and '.join(_listed(what, ids) for what, ids in found if ids)}"
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Until it happens, or so many seconds are over."""
+    """Wait for the event, but at most this long."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
 
 
-def _named(what: str, ids: Sequence[str]) -> str:
-    more = ", …" if len(ids) > NAMED else ""
-    return f"{len(ids):,} {what} ({', '.join(ids[:NAMED])}{more})"
+def _listed(what: str, ids: Sequence[str]) -> str:
+    more = ", …" if len(ids) > IDS_SHOWN else ""
+    return f"{len(ids):,} {what} ({', '.join(ids[:IDS_SHOWN])}{more})"
 
 
 class Feeder:
-    """Tells one index what has changed, in the background, and tries again while it is away."""
+    """Applies changes to one index in the background, and retries while it is down."""
 
     def __init__(self, store: Store, index: ExternalIndex, leg: Leg, presence: Presence | None = None) -> None:
         self.index = index
@@ -82,28 +78,26 @@ class Feeder:
         self._holder = uuid4().hex
         self._wanted = asyncio.Event()
         self._closing = asyncio.Event()
-        self._told = asyncio.Lock()
+        self._delivering = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._generation: Generation | None = None
         self._away = False
         self._held_until = 0.0
-        self._doubtful: dict[str, set[str]] = {}
+        self._unsure: dict[str, set[str]] = {}
 
     async def open(self) -> None:
-        """Have changes noted for the index, and begin to tell it. Raises BackendError for one that is there and cannot
-        be used as it is.
-        """
+        """Start recording changes for the index and feeding it. Raises BackendError if the index cannot be used."""
         await self._store.ledger.feed(self.index.name, self.leg)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                await self._prepare()  # first: an index that knows no generation would say that it found nothing
+                await self._prepare()  # first: without a generation, an index would find nothing
                 await self.index.open()
         except TimeoutError:
             self._away = True
         self._task = asyncio.create_task(self._until_closed())
 
     async def close(self) -> None:
-        """Tell what can still be told, and let go of the index. One that is away is not waited for."""
+        """Apply what is waiting, and close the index. If it is down, do not wait for it."""
         self._closing.set()
         self._wanted.set()
         if self._task:
@@ -114,25 +108,25 @@ class Feeder:
         await self.index.close()
 
     def wake(self) -> None:
-        """Something was written."""
+        """Feed the index now, because this process has written something."""
         self._wanted.set()
 
     async def lag(self) -> Lag:
         return await self._store.ledger.lag(self.index.name)
 
     async def drain(self) -> int:
-        """Tell the index all that waits now; how much that was. Nothing where another process is doing it."""
-        async with self._told:
+        """Apply everything that is waiting. Returns how many entries; 0 if another process is feeding the index."""
+        async with self._delivering:
             try:
-                return await self._tell_waiting()
+                return await self._deliver_waiting()
             finally:
                 await self._release()
 
     async def rebuild(self, on_progress: Callable[[int], None] | None = None) -> int:
-        """Make the index anew from the store, beside the one that goes on answering; how many memories it has then.
-        What changes meanwhile waits, and is told to the new one.
+        """Build a new index from the store while the old one keeps answering. Returns its number of memories. Changes
+        made during the rebuild are applied to the new index afterwards.
         """
-        async with self._told, self._alone():
+        async with self._delivering, self._exclusive():
             await self._prepare()
             shadow = await self.index.shadow()
             done = 0
@@ -141,7 +135,7 @@ class Feeder:
                     await shadow.apply(space, await self._changes(space, ids))
                     if not await self._leased():
                         raise BackendUnavailable(
-                            f"Another process began to feed {self.index.name} during its rebuild: run it again.",
+                            f"another process began to feed {self.index.name} during its rebuild: run it again",
                             backend=self.index.name,
                         )
                     done += len(ids)
@@ -152,7 +146,7 @@ class Feeder:
         return done
 
     async def compare(self) -> list[Difference]:
-        """In what the index differs from the store, leaving out what it is still to be told."""
+        """How the index differs from the store, not counting changes that are waiting."""
         await self._prepare()
         names = sorted({*await self._store.spaces(), *await self.index.spaces()})
         found = [await self._difference(space) for space in names]
@@ -168,15 +162,15 @@ class Feeder:
     async def _all_waiting(self) -> Sequence[Entry]:
         return await self._store.ledger.waiting(self.index.name, limit=(await self.lag()).waiting)
 
-    async def _tell_waiting(self) -> int:
+    async def _deliver_waiting(self) -> int:
         await self._prepare()
         told = 0
         if not await self._store.ledger.waiting(self.index.name, limit=1) or not await self._leased():
             return told
         while entries := await self._store.ledger.waiting(self.index.name, limit=BATCH):
-            await self._tell(entries)
+            await self._deliver(entries)
             told += len(entries)
-            if len(entries) < BATCH:  # what writers add meanwhile is left for the next time
+            if len(entries) < BATCH:  # newer entries wait for the next time
                 break
         return told
 
@@ -186,49 +180,47 @@ class Feeder:
             self._wanted.clear()
             closing, told = self._closing.is_set(), 0
             try:
-                async with self._told:
-                    told = await self._tell_waiting()
+                async with self._delivering:
+                    told = await self._deliver_waiting()
                 if self._away and not told:
                     await self.index.check()
-                await self._look_again()
-                wait, pause, self._away = RETRY_SECONDS[0], LOOK_SECONDS, False
+                await self._redeliver()
+                wait, pause, self._away = RETRY_SECONDS[0], POLL_SECONDS, False
                 self._presence.found(FEEDING)
-            except Exception as error:  # noqa: BLE001  # whatever it was, what waits is told later
-                if interpreter_ends(error):
+            except Exception as error:  # noqa: BLE001  # whatever it was, try again later
+                if is_interpreter_shutdown(error):
                     return
                 self._note(error, again=self._away)
                 pause, wait, self._away = wait, min(2 * wait, longest), True
             if closing:
                 return
             if told:
-                await _wait(self._closing, GATHER_SECONDS)
+                await _wait(self._closing, BATCH_PAUSE_SECONDS)
             if self._away or not self._wanted.is_set():
-                async with self._told:  # not while a rebuild of this process needs it
+                async with self._delivering:  # a rebuild in this process may hold the lease
                     await self._release()
             await _wait(self._closing if self._away else self._wanted, pause)
 
     def _note(self, error: Exception, *, again: bool) -> None:
-        """Log that the index is away when it fails a second time in a row. The store's own failures are told to those
-        who ask it.
-        """
+        """Log that the index is down when it fails twice in a row. Callers see the store's own failures themselves."""
         if not isinstance(error, RecollectError):
-            self._presence.lost(FEEDING, "feeding it failed, and is tried again", error)
+            self._presence.lost(FEEDING, "feeding it failed, and will be retried", error)
         elif again and isinstance(error, BackendError) and error.backend == self.index.name:
             self._presence.lost(FEEDING, str(error))
 
-    async def _look_again(self) -> None:
-        """Once the index answers again, tell it once more what it may have been told too late."""
-        if not self._doubtful or self._closing.is_set():
+    async def _redeliver(self) -> None:
+        """Once the index answers again, apply again the changes that a late write may have undone."""
+        if not self._unsure or self._closing.is_set():
             return
-        await asyncio.sleep(DOUBT_SECONDS)
-        for space in [*self._doubtful]:
-            await self._store.ledger.enter(self.index.name, space, sorted(self._doubtful[space]))
-            del self._doubtful[space]  # not before: the store may be away now
+        await asyncio.sleep(LATE_WRITE_SECONDS)
+        for space in [*self._unsure]:
+            await self._store.ledger.enter(self.index.name, space, sorted(self._unsure[space]))
+            del self._unsure[space]  # not before: the store may be down
         await self.drain()
 
-    async def _tell(self, entries: Sequence[Entry]) -> None:
-        """One batch. Whoever was held up so long that another took its place may have told something old after
-        something new: then these memories are looked at again.
+    async def _deliver(self, entries: Sequence[Entry]) -> None:
+        """Apply one batch. If the lease was lost meanwhile, this process may have overwritten something newer, so the
+        memories go back into the outbox.
         """
         spaces = {
             space: [entry.id for entry in some]
@@ -238,17 +230,17 @@ class Feeder:
             try:
                 await self._apply(space, ids)
             except RecollectError:
-                self._doubtful.setdefault(space, set()).update(ids)
+                self._unsure.setdefault(space, set()).update(ids)
                 raise
         if await self._leased():
             await self._store.ledger.delivered(self.index.name, entries)
             return
         for space, ids in spaces.items():
             await self._store.ledger.enter(self.index.name, space, ids)
-        raise BackendUnavailable(f"Another process feeds {self.index.name} now.", backend=self.index.name)
+        raise BackendUnavailable(f"another process is feeding {self.index.name}", backend=self.index.name)
 
     async def _apply(self, space: str, ids: Sequence[str]) -> None:
-        """Tell the index, and where vectors of several generations are kept, each of them."""
+        """Apply the present state of some memories, for each generation of vectors."""
         if self.leg != "vector":
             await self.index.apply(space, await self._changes(space, ids))
             return
@@ -257,7 +249,6 @@ class Feeder:
             await index.apply(space, await self._changes(space, ids, one.generation))
 
     async def _changes(self, space: str, ids: Sequence[str], generation: Generation | None = None) -> list[Change]:
-        """The present state of some memories."""
         memories = await self._store.get(space, ids)
         if self.leg == "vector":
             vectors = await self._store.vectors(space, [*memories], generation=generation)
@@ -268,29 +259,23 @@ class Feeder:
         return [Change(id, memories.get(id), edges=tuple(links[id])) for id in ids]
 
     async def _pages(self, space: str) -> AsyncIterator[list[str]]:
-        after: str | None = None
-        while True:
-            page = await self._store.list(space, EVERYTHING, limit=BATCH, after=after)
-            if page.memories:
-                yield [memory.id for memory in page.memories]
-            if page.cursor is None:
-                return
-            after = page.cursor
+        async for memories in pages(self._store, space):
+            yield [memory.id for memory in memories]
 
     async def _held_ids(self, space: str, ids: Sequence[str]) -> Iterable[str]:
-        """Those that an index of this leg holds: a vector index only what has a vector."""
+        """The memories that the index should hold: for a vector index, those that have a vector."""
         return await self._store.vectors(space, ids) if self.leg == "vector" else ids
 
     async def _prepare(self) -> None:
-        """Let a vector index know the generation, as soon as there is one."""
+        """Tell a vector index its generation as soon as there is one."""
         known = await self._store.generation()
         if known and known != self._generation:
             await self.index.use(known)
             self._generation = known
 
     async def _leased(self) -> bool:
-        """Whether this feeder has the index to itself. The store is asked again when half of the time is over. By the
-        clock on the wall, as the store counts: it goes on while the machine sleeps.
+        """Whether this feeder holds the lease. It renews the lease at half time. Uses wall-clock time, as the store
+        does, because that goes on while the machine sleeps.
         """
         now = time.time()
         if not LEASE / 2 < self._held_until - now <= LEASE:
@@ -299,17 +284,17 @@ class Feeder:
         return self._held_until > now
 
     async def _release(self) -> None:
-        """Let other processes feed the index. A store that is away lets them when the time is over."""
+        """Let other processes feed the index. If the store is down, the lease expires by itself."""
         if self._held_until:
             self._held_until = 0.0
             with suppress(RecollectError):
                 await self._store.ledger.release(self.index.name, self._holder)
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Wait until no other process feeds the index, and keep others from it."""
+    async def _exclusive(self) -> AsyncIterator[None]:
+        """Wait until no other process feeds the index, then hold the lease."""
         while not await self._leased():  # noqa: ASYNC110 (what is waited for is another process)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         try:
             yield
         finally:

@@ -1,5 +1,5 @@
-"""From the lanes' rankings to the hits of an answer: fused, weighed by quality, read from the store, freed of
-near-copies or diversified, cut, and given their neighbours.
+"""From the lanes' rankings to the hits of an answer: fuse, weigh by quality, read from the store, leave out near-copies
+or diversify, cut, and add neighbours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recollect.engine.windows import with_windows
 from recollect.errors import BackendUnavailable
 from recollect.legs.question import Question
 from recollect.limits import ANSWER_BYTES
-from recollect.ranking.diversity import Sieve, mmr
+from recollect.ranking.diversity import NearCopyFilter, mmr
 from recollect.ranking.fusion import fuse, keep_exact
 from recollect.ranking.normalise import by_max
 from recollect.text.snippets import snippet
@@ -35,20 +35,18 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 SPARE = 5
-"""Rows fetched beside the limit while filling an answer: some turn out forgotten or near-copies."""
+"""Extra rows to fetch while filling an answer, because some turn out forgotten or near-copies."""
 COMPARED_AT_ONCE = 10_000
-"""Pairs of vectors that are compared before others get their turn: a few milliseconds."""
+"""The most pairs of vectors compared on the event loop: a few milliseconds."""
 DIVERSITY_SHARE = 0.5
-"""How much of the time left the vectors that are compared for diversity may take; the answer can do without."""
+"""The share of the remaining time for reading the vectors that MMR compares. The answer does not need them."""
 
 Row = tuple[Fused, Memory]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What became of the fused list: the answer's memories in order, what was passed over on the way, and what could
-    not be had for it (in words).
-    """
+    """The answer's memories in order, the near-copies left out, and a sentence about what could not be read."""
 
     answer: list[Row]
     copies: frozenset[str] = frozenset()
@@ -57,8 +55,8 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer's hits, the lanes they are from, what could not be had for them, and where the expected memory went;
-    how the stages after fusion fared, and the surest hit where none was sure enough.
+    """An answer's hits, the lanes they come from, what could not be read, what became of the expected memory, how the
+    stages after fusion went, and the most confident hit if none was confident enough.
     """
 
     hits: tuple[Hit, ...]
@@ -71,9 +69,7 @@ class Found:
 
 
 async def find(engines: Engines, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
-    """The way from the rankings of the lanes that answered to the hits. Raises BackendUnavailable where the store's
-    rows cannot be read.
-    """
+    """The hits for the rankings of the lanes that answered. Raises BackendUnavailable if the store cannot be read."""
     recipe = query.recipe
     candidates = fuse(recipe.fusion, [(lane, rankings.get(lane.name)) for lane in recipe.lanes])
     if recipe.quality_weight:
@@ -97,7 +93,7 @@ async def find(engines: Engines, query: Query, question: Question, rankings: Map
 async def _weigh(
     engines: Engines, query: Query, question: Question, fused: list[Fused], rankings: Mapping[str, Ranking]
 ) -> list[Fused]:
-    """By quality; what holds what the question names keeps its place all the same."""
+    """Weigh by quality. Exact matches keep their place."""
     qualities: dict[str, float | None] = {}
     for place in range(0, len(fused), ROWS_AT_ONCE):
         some = [f.id for f in fused[place : place + ROWS_AT_ONCE]]
@@ -112,16 +108,16 @@ async def _weigh(
 async def _fill(
     engines: Engines, query: Query, question: Question, fused: Sequence[Fused], _: Mapping[str, Ranking]
 ) -> Chosen:
-    """The first of the fused list that are there, without near-copies where the recipe says so. Where there are too few
-    others, a near-copy is better than nothing.
+    """The first visible memories of the fused list. If the recipe says so, near-copies only fill an answer that would
+    be short.
     """
-    sieve = Sieve() if query.recipe.diversity.method == "near_copies" else None
+    near_copies = NearCopyFilter() if query.recipe.diversity.method == "near_copies" else None
     kept: list[Row] = []
     copies: list[Row] = []
     async for some in _some_visible(engines, question, fused, query.limit + SPARE):
         for row in some:
             if len(kept) < query.limit:
-                (kept if sieve is None or sieve.lets_through(row[1].text) else copies).append(row)
+                (kept if near_copies is None or near_copies.accepts(row[1].text) else copies).append(row)
         if len(kept) == query.limit:
             break
     spare = query.limit - len(kept)
@@ -131,7 +127,7 @@ async def _fill(
 async def _diversify(
     engines: Engines, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
 ) -> Chosen:
-    """By maximal marginal relevance over all that are there."""
+    """Choose by maximal marginal relevance among all visible memories."""
     pool = [f async for some in _some_visible(engines, question, fused, ROWS_AT_ONCE) for f, _ in some]
     order, lost = await _by_mmr(engines, query, question, pool, rankings)
     return Chosen(await _visible(engines, question, [pool[i] for i in order]), lost=lost)
@@ -140,15 +136,13 @@ async def _diversify(
 async def _some_visible(
     engines: Engines, question: Question, fused: Sequence[Fused], count: int
 ) -> AsyncIterator[list[Row]]:
-    """So many at a time: each may be large, and most of them are not for the answer."""
+    """Read `count` memories at a time: each may be large, and most are not needed."""
     for place in range(0, len(fused), count):
         yield await _visible(engines, question, fused[place : place + count])
 
 
 async def _visible(engines: Engines, question: Question, fused: Sequence[Fused]) -> list[Row]:
-    """The memories behind fused ids; those forgotten, superseded or expired since the lanes looked drop out, and so do
-    those of others that are no longer granted.
-    """
+    """The memories of fused ids, without those that were forgotten, superseded, expired or revoked since the search."""
     found = await by_space(question.space, [f.id for f in fused], engines.rows.get)
     now = question.where.now or datetime.now(UTC)
     rows: list[Row] = []
@@ -169,9 +163,7 @@ async def _visible(engines: Engines, question: Question, fused: Sequence[Fused])
 async def _by_mmr(
     engines: Engines, query: Query, question: Question, fused: Sequence[Fused], rankings: Mapping[str, Ranking]
 ) -> tuple[list[int], str]:
-    """Similarity is that of the memories' vectors. Where no vector lane answered, or the vectors cannot be had (why
-    not, in words), the order stays that of the fused scores.
-    """
+    """The order by MMR over the vectors, and why that failed, if it did. Without vectors, the order by fused score."""
     lost = ""
     wanted: Vector | None = None
     how = query.recipe.diversity
@@ -183,7 +175,7 @@ async def _by_mmr(
             vectors = await within(DIVERSITY_SHARE * current_deadline().left, reading)
             wanted = await question.vector() if how.relevance == "cosine" else None
         except BackendUnavailable as error:
-            lost = f"not diversified, for its vectors could not be read: {in_words(error)}"
+            lost = f"not diversified, because its vectors could not be read: {in_words(error)}"
 
     def cosine(one: Vector | None, other: Vector | None) -> float | None:
         return float(one @ other) if one is not None and other is not None else None
@@ -203,7 +195,7 @@ async def _by_mmr(
 async def _hits(
     engines: Engines, query: Query, question: Question, answer: Sequence[Row]
 ) -> tuple[tuple[Hit, ...], str]:
-    """As many hits as an answer can hold, the neighbours that fit beside them, and what was left out, in words."""
+    """The hits and neighbours that fit into an answer, and a sentence about what was left out."""
     terms = frozenset([term.term for term in question.words.terms])
     language = question.words.language
     sure = confidences(query.recipe, question, engines.embedder, answer)

@@ -1,4 +1,4 @@
-"""Running a recipe's lanes side by side: one that fails, or waits in vain for an engine, is reported, not raised."""
+"""Runs a recipe's lanes concurrently. A lane that fails or is late is reported, not raised."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ async def run_lanes(
 
 
 def deadline_of(lane: Lane, question: Question) -> Deadline:
-    """By default for engines outside this process alone; where the caller gave a deadline, for everything."""
+    """By default only engines outside this process count; a deadline given by the caller covers everything."""
     return Deadline() if lane.deadline is None else Deadline(lane.deadline, question.started + lane.deadline)
 
 
 def longest_deadline(recipe: Recipe) -> float:
-    """Seconds until every lane that is run has answered or is late, where nothing but engines outside takes time."""
+    """Seconds until every lane has answered or is late, not counting work in this process."""
     longest = 0.0
     for lane in recipe.lanes:
         if lane.weight > 0:

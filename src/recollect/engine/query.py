@@ -1,4 +1,4 @@
-"""From a caller's keywords to a `Query`: the one place where a recall's bounds are applied."""
+"""From a caller's keywords to a `Query`. All bounds of a recall are checked here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEPTHS = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A recall after its bounds were applied."""
+    """A checked recall."""
 
     text: str
     recipe: Recipe
@@ -47,16 +47,16 @@ class Query:
     expect: str | None = None
     window: int = 0
     shared: tuple[tuple[str, str], ...] | None = None
-    """Namespaces of others, as (space, namespace); None: all that the caller may see."""
+    """Namespaces of other spaces, as (space, namespace); None: all that the caller may see."""
 
     @property
-    def at_home(self) -> bool:
-        """Whether the caller's own space is searched: not where only namespaces of others are named."""
+    def own_space(self) -> bool:
+        """Whether the caller's own space is searched: not if only namespaces of other spaces are named."""
         return bool(self.where.namespaces) or not self.shared
 
 
 def parse_query(text: str, options: RecallOptions, known: Mapping[str, Recipe] = RECIPES) -> Query:
-    """Check everything a caller said about a recall, and fill in what the recipe says."""
+    """Check the options of a recall, and fill in the recipe's defaults."""
     check_settings("recall", options, RecallOptions.__annotations__)
     check_text("the query", text, most_bytes=QUERY_BYTES)
     how = _searching(recipe(options.get("recipe", "balanced"), known), options.get("ef_search")).with_(
@@ -64,12 +64,12 @@ def parse_query(text: str, options: RecallOptions, known: Mapping[str, Recipe] =
     )
     if (renormalise := options.get("renormalise")) is not None:
         how = how.with_(fusion={"renormalise": renormalise})
-    if how is not RECIPES.get(how.name):  # those are known to be right
+    if how is not RECIPES.get(how.name):  # built-in recipes need no check
         how = _check_recipe(how)
     limit = how.limit.apply(options.get("limit"))
     expect, where = options.get("expect"), parse_filter(options, how)
     shared = _shared(options.get("shared"), where)
-    if not where.namespaces and not shared:  # who names a namespace of others alone does not look at home
+    if not where.namespaces and not shared:  # naming only shared namespaces leaves out the own space
         where = replace(where, namespaces=how.default_namespaces)
     return Query(
         text=text,
@@ -84,7 +84,7 @@ def parse_query(text: str, options: RecallOptions, known: Mapping[str, Recipe] =
 
 
 def _shared(named: object, where: Filter) -> tuple[tuple[str, str], ...] | None:
-    """The namespaces of others that a caller names: none where it names only its own."""
+    """The namespaces of other spaces that a caller names. None if it names only its own."""
     if named is None:
         return () if where.namespaces else None
     if isinstance(named, str) or not isinstance(named, Iterable):
@@ -108,7 +108,7 @@ def check_settings(what: str, options: Mapping[str, object], known: Iterable[str
 
 
 def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
-    """Check a caller's filter; a recipe's own filters hold where the caller says nothing."""
+    """Check a caller's filter. The recipe fills in what the caller leaves out."""
     quality = options.get("min_quality")
     if quality is None and how is not None:
         quality = how.min_quality
@@ -135,7 +135,7 @@ def _choice(said: object, otherwise: bool) -> bool:
 
 
 def _searching(how: Recipe, ef_search: int | None) -> Recipe:
-    """The recipe with this effort in every lane that asks a vector index."""
+    """The recipe with this `ef_search` in every lane that uses a vector index."""
     if ef_search is None:
         return how
     return how.with_(lanes={lane.name: {"ef_search": ef_search} for lane in how.lanes if lane.leg != "keyword"})
@@ -159,7 +159,7 @@ def _overrides(options: RecallOptions) -> dict[str, Any]:
 
 
 def _clamped(lane: Lane) -> Lane:
-    """A lane whose ef_search is brought within its bounds, if it is a number at all."""
+    """The lane with its `ef_search` moved within the bounds."""
     if lane.ef_search is None:
         return lane
     check_number(f"ef_search of lane {lane.name!r}", lane.ef_search, -inf, inf, whole=True)
@@ -167,7 +167,6 @@ def _clamped(lane: Lane) -> Lane:
 
 
 def _check_recipe(how: Recipe) -> Recipe:
-    """What a caller may have said about a recipe."""
     check_choice("fusion method", how.fusion.method, get_args(FusionMethod))
     check_number("k of the fusion", how.fusion.k, 0, 10_000)
     check_flag("renormalise", how.fusion.renormalise)
@@ -198,8 +197,8 @@ def _check_words(lane: Lane) -> None:
     check_number(f"title_boost of lane {lane.name!r}", lane.title_boost, 0, 1e6)
     if lane.match != "any" and (lane.words == "analyzed" or lane.score == "bm25"):
         raise InvalidRequest(
-            f"lane {lane.name!r} matches {lane.match!r} with {lane.words!r} words and the score {lane.score!r}: that "
-            "takes words such as 'simple' or 'english', and the score 'ts_rank' or 'ts_rank_cd'"
+            f"lane {lane.name!r} has match {lane.match!r}, words {lane.words!r} and score {lane.score!r}: that match "
+            "needs words such as 'simple' or 'english', and the score 'ts_rank' or 'ts_rank_cd'"
         )
 
 

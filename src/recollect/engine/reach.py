@@ -1,6 +1,6 @@
-"""What a handle may touch: a whole space of its own, or a namespace that another space has granted to it.
+"""What a handle may touch: its own space, or one namespace that another space has granted to it.
 
-A verb asks its reach before it runs, so it is written once for both.
+Every verb checks its reach before it runs, so each verb is written once for both cases.
 """
 
 from __future__ import annotations
@@ -17,46 +17,43 @@ from recollect.options import ListOptions, RecallOptions
 from recollect.ports import Reached, Store
 from recollect.types import Access, Draft, Filter
 
-UNSAID = Draft("").namespace
-"""What a draft says of its namespace where its caller says nothing."""
+DEFAULT_NAMESPACE = Draft("").namespace
 
 
 class Reach:
-    """A whole space of one's own: every call is allowed, and nothing is narrowed."""
+    """The caller's own space: every call is allowed."""
 
     namespace: str | None = None
-    """The one namespace in reach; None: all of the space."""
+    """The only namespace in reach; None: the whole space."""
 
     def __init__(self, store: Store, space: str) -> None:
         self._store = store
         self.space = check_name("space", space)
         self.caller = self.space
-        """The space that recalls: they are counted there."""
+        """The space whose usage counts this handle's recalls."""
 
     async def allow(self, wanted: Access, *ids: str) -> None:
-        """Raises NotAllowed where the call is not granted, and NotFound for an id that is out of reach."""
+        """Raises NotAllowed if the call is not granted, and NotFound for an id that is out of reach."""
 
     async def among(self, ids: Sequence[str]) -> Sequence[str]:
-        """Those of some ids that are in reach."""
+        """The ids that are in reach."""
         return ids
 
     def draft(self, draft: Draft) -> Draft:
-        """A draft, put where this reaches. Raises InvalidRequest if it says that it belongs elsewhere."""
+        """The draft with its namespace set. Raises InvalidRequest if it names a namespace out of reach."""
         return draft
 
     def check_changes(self, changes: Mapping[str, object]) -> None:
         """Raises InvalidRequest for a change that would move a memory out of reach."""
 
     def listing(self, options: ListOptions) -> ListOptions:
-        """The options of a list, narrowed to what is in reach."""
         return options
 
     def recalling(self, options: RecallOptions) -> RecallOptions:
-        """The options of a recall, narrowed to what is in reach."""
         return options
 
     async def walk(self, id: str, *, depth: int, limit: int) -> Sequence[Reached]:
-        """What links lead to from a memory, strongest first."""
+        """The memories that links lead to, strongest first."""
         where = Filter(include_superseded=True, now=datetime.now(UTC))
         return await self._store.walk(self.space, [id], where, depth=depth, limit=limit)
 
@@ -65,8 +62,8 @@ class Reach:
 
 
 class Granted(Reach):
-    """A namespace that another space has granted to the caller. The grant is looked up before every call; what lies
-    outside of the namespace is not there, whatever its id.
+    """A namespace that another space has granted to the caller. The grant is read before every call. A memory outside
+    the namespace is never found, even by its id.
     """
 
     namespace: str
@@ -75,12 +72,12 @@ class Granted(Reach):
         super().__init__(store, owner)
         self.namespace = check_name("namespace", namespace)
         if owner == caller:
-            raise InvalidRequest(f"namespace {namespace!r} is space {caller!r}'s own: use it without `shared`")
+            raise InvalidRequest(f"namespace {namespace!r} belongs to space {caller!r} itself: use it without `shared`")
         self._sharing = sharing
         self.caller = caller
 
     async def allow(self, wanted: Access, *ids: str) -> None:
-        await self._sharing.may(self.caller, self.space, self.namespace, wanted)
+        await self._sharing.check_granted(self.caller, self.space, self.namespace, wanted)
         here = await self.among([check_name("id", id) for id in ids]) if ids else ()
         for id in ids:
             if id not in here:
@@ -91,10 +88,10 @@ class Granted(Reach):
         return [*await self._store.visible(self.space, ids, everything)]
 
     def draft(self, draft: Draft) -> Draft:
-        """An id of the caller's choice could be one that stands elsewhere in the space."""
+        """The caller may not choose an id, which could belong to a memory elsewhere in the space."""
         if draft.id is not None:
-            raise InvalidRequest(f"id {draft.id!r:.80} was given, and ids in another's space are not yours to choose")
-        if draft.namespace not in (UNSAID, self.namespace):
+            raise InvalidRequest(f"id {draft.id!r:.80} cannot be set in another space: leave it out")
+        if draft.namespace not in (DEFAULT_NAMESPACE, self.namespace):
             raise self._elsewhere("namespace")
         return replace(draft, namespace=self.namespace)
 
@@ -106,16 +103,16 @@ class Granted(Reach):
         return ListOptions(**options, namespaces=[self.namespace])
 
     def recalling(self, options: RecallOptions) -> RecallOptions:
-        """A recall of the caller's that looks at this namespace alone; it looks up the grant itself."""
+        """The recall runs as the caller's own, over this namespace only. It checks the grant itself."""
         self._refuse(options, "namespaces", "shared")
         return RecallOptions(**options, shared=[(self.space, self.namespace)])
 
     async def walk(self, id: str, *, depth: int, limit: int) -> Sequence[Reached]:
-        """What somebody has linked to a memory directly: a longer way could lead through what is not granted, and
-        automatic links tell of the whole space.
+        """Only links that a person or agent made, one step away. A longer path could pass through memories that are not
+        granted, and automatic links reveal what else the space holds.
         """
         if depth != 1:
-            raise InvalidRequest(f"depth is {depth}, and links in another's space are followed for one step: use 1")
+            raise InvalidRequest(f"depth is {depth}, but links in another space can only be followed one step: use 1")
         edges = [edge async for edge in self._store.edges(self.space, [id])]
         return await made_links(self._store, edges, self.space, [id], self._inside(), limit=limit)
 
@@ -132,5 +129,6 @@ class Granted(Reach):
 
     def _elsewhere(self, name: str) -> InvalidRequest:
         return InvalidRequest(
-            f"{name} was given, and this is about namespace {self.namespace!r} of space {self.space!r} alone"
+            f"{name} cannot be given here: this handle only reaches namespace {self.namespace!r} of space "
+            f"{self.space!r}"
         )

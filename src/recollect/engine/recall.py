@@ -1,15 +1,15 @@
-"""recall: the way from a question to the counted answer.
+"""recall: the path of one call, from the question to the counted answer.
 
-query      parsed and bounded (query.py); it waits for its turn (calls/admission.py)
-known      the dimensions of a vector, and what others share with the space (sharing.py)
-question   what the lanes ask together: its vector, its words (legs/question.py)
-lanes      side by side, each on its own deadline (lanes.py), each in every space it may see (visibility.py)
-ahead      if some are slow: the answer of the others, so that it is there in time (ahead.py)
-found      fused, weighed by quality, reranked (rerank.py), read, freed of near-copies, cut (finding.py), given
-           neighbours (windows.py); how sure each hit is (confidence.py) is worked out when somebody looks
-expected   where a memory was lost that the caller expected (expect.py)
-Recall     the hits, and for each lane how it fared; no answer at all: RecallFailed, or what the recipe says
-counted    once: by leg and by memory (usage.py), then told to whoever listens
+query      parsed and checked (query.py), then admitted (calls/admission.py)
+known      the store's vector dimensions, and what other spaces share with this one (sharing.py)
+question   its vector and its words, which the lanes share (legs/question.py)
+lanes      run concurrently, each with its own deadline (lanes.py), over every visible space (visibility.py)
+ahead      if some are slow, the answer of the others is prepared (ahead.py)
+found      fused, weighed by quality, reranked (rerank.py), read, near-copies left out, cut (finding.py), neighbours
+           added (windows.py); the confidence of a hit (confidence.py) is computed when first read
+expected   why an expected memory is missing (expect.py)
+Recall     the hits and a report for each lane; without any answer RecallFailed, or what the recipe says
+counted    once, by leg and by memory (usage.py); then the listeners are called
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recollect.engine.engines import Engines
 from recollect.engine.finding import Found, find
 from recollect.engine.lanes import longest_deadline, rankings_of, run_lanes
 from recollect.engine.query import Query
-from recollect.engine.sharing import Looking, Sharing
+from recollect.engine.sharing import FindVisible, Sharing
 from recollect.engine.usage import HitCounter
 from recollect.errors import BackendUnavailable, RecallFailed
 from recollect.legs.question import Question
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 RecallListener: TypeAlias = Callable[[str, str, Recall | RecallFailed], None]
-"""Is told, after each recall, its space, the name of its recipe, and the answer or why there was none."""
+"""Called after each recall with its space, the name of its recipe, and the answer or the RecallFailed."""
 
 
 class Recaller:
-    """Answers questions by any recipe. `rows` is the gate of what is read from the store before the lanes start."""
+    """Answers questions with any recipe. `rows` is the gate for what is read from the store before the lanes start."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Recaller:
         self._admission = Admission()
 
     async def recall(self, space: str, query: Query, given: Sequence[float] | Vector | None = None) -> Recall:
-        """The answer to a question of a space; `given` is the question's vector where the caller has it already."""
+        """The answer to a question of a space. `given` is the question's vector, if the caller already has it."""
         async with self._admission:
             started = time.monotonic()
             outcome = await self._answer(space, query, given, started)
@@ -87,7 +87,7 @@ class Recaller:
         try:
             dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
         except BackendUnavailable as error:
-            why = f"what a recall must know first could not be read from {self._engines.store}: {in_words(error)}"
+            why = f"vector dimensions and grants could not be read from {self._engines.store}: {in_words(error)}"
             reports = [LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes]
             return _because(error, RecallFailed(why, lanes=reports))
         # No wait from here on: the question's vector and what it is compared with are of one generation.
@@ -103,7 +103,7 @@ class Recaller:
             self._engines.vectors,
             self._engines.words,
             shared=shared,
-            at_home=query.at_home,
+            own_space=query.own_space,
             given=None if given is None else check_vector(given, dimensions),
             generation=generation,
             started=started,
@@ -111,15 +111,15 @@ class Recaller:
         )
         return await answer(self._engines, query, question)
 
-    async def _known_first(self, space: str, query: Query) -> tuple[int | None, Looking]:
-        """What the store's vectors are like, and how the recall learns what it may see of others'."""
+    async def _known_first(self, space: str, query: Query) -> tuple[int | None, FindVisible]:
+        """The dimensions of the store's vectors, and how to read what other spaces share."""
         asked = self._embedding.dimensions
         dimensions = await (asked() if self._embedding.is_known else self._rows.call(asked, space))
-        return dimensions, await self._sharing.looking(space, query.shared)
+        return dimensions, await self._sharing.visible_to(space, query.shared)
 
 
 async def answer(engines: Engines, query: Query, question: Question) -> Recall | RecallFailed:
-    """What the lanes of a recipe find, as an answer; or why there is none."""
+    """The answer that the lanes of a recipe find, or why there is none."""
     ahead: ReadAhead | None = None
     if not engines.in_process or any(lane.deadline is not None for lane in query.recipe.lanes):  # some may be late
         ahead = ReadAhead(partial(find, engines, query, question), longest_deadline(query.recipe), question)
@@ -132,7 +132,7 @@ async def answer(engines: Engines, query: Query, question: Question) -> Recall |
         try:
             found = await (ahead.of(rankings) if ahead else find(engines, query, question, rankings))
         except BackendUnavailable as error:
-            why = f"what the lanes found could not be read from {engines.store}: {in_words(error)}"
+            why = f"the hits could not be read from {engines.store}: {in_words(error)}"
             return _because(error, RecallFailed(why, lanes=reports))
     finally:
         if ahead:
@@ -157,9 +157,9 @@ def _because(cause: Exception, failed: RecallFailed) -> RecallFailed:
 
 
 def _as_read(report: LaneReport, found: Found) -> LaneReport:
-    """The report of a lane, with what became of it while its hits were read: too late, or not diversified."""
+    """The report of a lane after its hits were read: late if they could not be read, or not diversified."""
     if report.status != "ok":
         return report
     if report.lane not in found.lanes:
-        return replace(report, status="late", reason="what it found could not be read in time")
+        return replace(report, status="late", reason="its hits could not be read in time")
     return replace(report, reason=found.lost) if found.lost and report.leg == "vector" else report

@@ -25,7 +25,7 @@ EMBED_BATCH = 64
 """Memories per transaction when they must be embedded first: what is acknowledged is then seconds, not minutes, old."""
 BATCH_CHARACTERS = 4 * 1024 * 1024
 """Text per transaction: what a load holds in memory does not grow with the length of its texts."""
-AT_ONCE = 4
+PARALLEL_BATCHES = 4
 """Batches under way of one load: what makes a batch ready and what stores it then work side by side, and other callers
 still find a connection."""
 
@@ -231,7 +231,9 @@ def _must_be_embedded(memory: Memory, copy: Memory | None) -> bool:
 
 def _must_wait(memories: Sequence[Memory], under_way: Collection[_Batch]) -> bool:
     """Whether a batch can only be begun when an earlier one has ended."""
-    return len(under_way) >= AT_ONCE or any(one.embedded or _follows(one.memories, memories) for one in under_way)
+    return len(under_way) >= PARALLEL_BATCHES or any(
+        one.embedded or _follows(one.memories, memories) for one in under_way
+    )
 
 
 def _follows(before: Sequence[Memory], after: Sequence[Memory]) -> bool:

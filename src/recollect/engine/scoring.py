@@ -1,6 +1,4 @@
-"""Qualities that keep themselves up to date, in the background: of a space that is used once a day, and of every space
-once an hour while a server runs.
-"""
+"""Scores spaces in the background: a space in use once a day, and every space once an hour while a server runs."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from recollect.engine.quality import batches
-from recollect.engine.upkeep import SEEN_SPACES, interpreter_ends
+from recollect.engine.upkeep import SEEN_SPACES, is_interpreter_shutdown
 from recollect.errors import RecollectError
 from recollect.ports import Store
 
@@ -24,24 +22,24 @@ HOUR: Final = timedelta(hours=1)
 
 
 class Scoring:
-    """Scores spaces that are due. The store says which are, to one process at a time: `flush` writes what this one has
-    counted, before. `close` stops between two batches, and whoever comes next goes on from there.
+    """Scores spaces that are due. The store lets one process at a time score a space; `flush` first writes what this
+    process has counted. `close` stops between two batches, and the next process continues from there.
     """
 
     def __init__(self, store: Store, flush: Callable[[], Awaitable[None]]) -> None:
         self._store = store
         self._flush = flush
-        self._looked: dict[str, float] = {}
+        self._checked: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
 
     def on_use(self, space: str) -> None:
-        """A space is used: it is scored if it was not for a day. To ask once a day is enough."""
+        """Score a space that is in use if its last scoring is a day old. Checked once a day."""
         now = time.monotonic()
-        if space not in self._looked or now - self._looked[space] > DAY.total_seconds():
-            if len(self._looked) >= SEEN_SPACES:
-                self._looked.clear()
-            self._looked[space] = now
+        if space not in self._checked or now - self._checked[space] > DAY.total_seconds():
+            if len(self._checked) >= SEEN_SPACES:
+                self._checked.clear()
+            self._checked[space] = now
             self._start(self._score_one(space, DAY))
 
     def keep_up(self, beside: Callable[[], Awaitable[object]]) -> None:
@@ -63,7 +61,7 @@ class Scoring:
 
     async def _hourly(self, beside: Callable[[], Awaitable[object]]) -> None:
         while not self._closing.is_set():
-            with suppress(RecollectError):  # a store that is away is asked again in an hour
+            with suppress(RecollectError):  # if the store is down, try again in an hour
                 for space in await self._store.spaces():
                     await self._score_one(space, HOUR)
                 await beside()
@@ -73,19 +71,17 @@ class Scoring:
     async def _score_one(self, space: str, every: timedelta) -> None:
         try:
             await self._score_if_due(space, every)
-        except RecollectError:  # whoever asks meanwhile is told by their own call
+        except RecollectError:  # callers see the same failure in their own calls
             _log.debug("space %s could not be scored", space, exc_info=True)
-        except Exception as error:  # noqa: BLE001  # whatever it was, it must not end the others
-            if not interpreter_ends(error):
+        except Exception as error:  # noqa: BLE001  # one space must not stop the others
+            if not is_interpreter_shutdown(error):
                 _log.exception("space %s could not be scored", space)
 
     async def _score_if_due(self, space: str, every: timedelta) -> None:
+        if self._closing.is_set():
+            return
         now = datetime.now(UTC)
-        after = (
-            None
-            if self._closing.is_set()
-            else await self._store.ledger.claim_scoring(space, before=now - every, now=now)
-        )
+        after = await self._store.ledger.claim_scoring(space, before=now - every, now=now)
         if after is None:
             return
         await self._flush()
@@ -96,6 +92,6 @@ class Scoring:
             elif self._closing.is_set():
                 await self._store.ledger.note_scoring(space, None, batch.cursor)
                 return
-            else:  # half of the time at most, so that recalls hardly notice
+            else:  # work at most half of the time, so that recalls are not slowed down
                 await asyncio.sleep(time.monotonic() - started)
                 started = time.monotonic()

@@ -1,4 +1,4 @@
-"""How large an answer may be, whichever door it goes out by. What does not fit is not read, and the answer says so."""
+"""Bounds the size of every answer. What does not fit is not read, and the answer says so."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from recollect.ports import Beside
 from recollect.types import Memory, Page
 
 ROWS_AT_ONCE: Final = 64
-"""Rows that are read before it is known how large they are."""
+"""Rows read at a time, before their size is known."""
 Read = Callable[[Sequence[str]], Awaitable[Mapping[str, Memory]]]
 
 
 def size_of(memory: Memory) -> int:
-    """The bytes of what a memory says, its tags included; names are short."""
+    """The bytes of a memory's text, title, source, tags and metadata. Names are too short to count."""
     said = "".join((memory.text, memory.title, memory.source, *memory.tags))
     size = len(said) if said.isascii() else len(said.encode())
     return size + len(json.dumps(memory.metadata)) if memory.metadata else size
 
 
 def fitting(memories: Iterable[Memory], room: int, at_least: int = 1) -> tuple[int, int]:
-    """How many of these fit, counted from the first, and the room that is left."""
+    """How many of these memories fit, counted from the first, and the room left."""
     count = 0
     for memory in memories:
         size = size_of(memory)
@@ -35,7 +35,7 @@ def fitting(memories: Iterable[Memory], room: int, at_least: int = 1) -> tuple[i
 
 
 def by_distance(beside: Mapping[str, Beside], hits: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each hit with each of its neighbours, the nearest neighbours of all hits first.
+    """Pairs of a hit and a neighbour, the nearest neighbours of all hits first.
 
     >>> beside = {"b": Beside(("a",), ("c", "d"))}
     >>> list(by_distance(beside, ["b"]))
@@ -49,7 +49,7 @@ def by_distance(beside: Mapping[str, Beside], hits: Sequence[str]) -> Iterator[t
 async def read_windows(
     pairs: Sequence[tuple[str, str]], read: Read, room: int
 ) -> tuple[dict[tuple[str, str], Memory], int | None]:
-    """The neighbours of hits that fit, in this order, and the room that is left: None where some did not fit."""
+    """The neighbours that fit, in this order, and the room left; None if some did not fit."""
     rows: dict[str, Memory] = {}
     kept: dict[tuple[str, str], Memory] = {}
     for start in range(0, len(pairs), ROWS_AT_ONCE):
@@ -66,7 +66,7 @@ async def read_windows(
 
 
 async def read_page(read: Callable[[int, str | None], Awaitable[Page]], limit: int, after: str | None) -> Page:
-    """A page of a list, made of smaller ones. One that is cut short goes on where it was cut."""
+    """A page of a list, read in smaller pages. If it does not fit, its cursor continues where it was cut."""
     memories: list[Memory] = []
     room, cursor = ANSWER_BYTES, after
     while True:
@@ -74,14 +74,14 @@ async def read_page(read: Callable[[int, str | None], Awaitable[Page]], limit: i
         count, room = fitting(page.memories, room, at_least=0 if memories else 1)
         memories += page.memories[:count]
         if count < len(page.memories):
-            return Page(tuple(memories), memories[-1].id, truncated=f"{full()}: go on after the cursor")
+            return Page(tuple(memories), memories[-1].id, truncated=f"{full()}: continue after the cursor")
         cursor = page.cursor
         if cursor is None or len(memories) == limit:
             return Page(tuple(memories), cursor)
 
 
 async def read_all(ids: Sequence[str], read: Read) -> dict[str, Memory]:
-    """These memories, if one answer can hold them. Raises InvalidRequest."""
+    """Read these memories. Raises InvalidRequest if they do not fit into one answer."""
     rows: dict[str, Memory] = {}
     room = ANSWER_BYTES
     for start in range(0, len(ids), ROWS_AT_ONCE):
@@ -89,12 +89,12 @@ async def read_all(ids: Sequence[str], read: Read) -> dict[str, Memory]:
         room -= sum(map(size_of, found.values()))
         rows |= found
         if room < 0 and len(rows) > 1:
-            raise InvalidRequest(f"{full()}: ask for fewer by a smaller limit")
+            raise InvalidRequest(f"{full()}: lower the limit")
     return rows
 
 
 async def read_nearest(versions: Sequence[str], id: str, read: Read) -> list[Memory]:
-    """Of a memory's versions those that fit, the nearest to it first; in the order in which they came."""
+    """The versions of a memory that fit, in their order. The nearest to it are kept."""
     places = {version: place for place, version in enumerate(versions)}
     nearest = sorted(versions, key=lambda version: abs(places[version] - places[id]))
     rows: dict[str, Memory] = {}

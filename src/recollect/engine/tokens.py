@@ -1,5 +1,5 @@
-"""Who may call a server: tokens, made, checked and revoked. Of a secret only the SHA-256 is kept; for it is long and
-random, a slow hash would add nothing.
+"""Tokens: who may call a server. Only the SHA-256 of a secret is stored. Secrets are long and random, so a slow hash
+would add nothing.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from recollect.ports import Ledger
 from recollect.types import SCOPES, Issued, Scope, Token
 
 SPACES: Final = 64
-"""How many spaces a token can be pinned to."""
+"""The most spaces a token can be limited to."""
 ID_BYTES: Final = 8
 SECRET_BYTES: Final = 24
 ID: Final = re.compile(rf"[0-9a-f]{{{2 * ID_BYTES}}}")
 SECRET: Final = re.compile(rf"rc_({ID.pattern})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
 SESSION_BYTES: Final = 32
 SESSION_LENGTH: Final = timedelta(days=7)
-"""How long one stays signed in to the dashboard, and no longer than the token lasts."""
+"""How long a dashboard session lasts. It also ends with its token."""
 NO_DIGEST: Final = bytes(sha256().digest_size)
-"""What is compared where there is no token, so that this takes as long as where there is one."""
+"""Compared if there is no such token, so that the check takes as long as for a real one."""
 
 
 class AsyncTokens:
-    """The tokens of a store: `AsyncRecollect.tokens`. Each is read anew for every check: what was revoked, by whichever
-    process, is refused from the next call on.
+    """The tokens of a store: `AsyncRecollect.tokens`. Every check reads the token from the store, so a token that any
+    process revokes is refused from the next call.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -48,8 +48,8 @@ class AsyncTokens:
         name: str = "",
         expires: datetime | str | None = None,
     ) -> Issued:
-        """Make a token for some spaces, or for all of them; the secret is in this answer and nowhere else. It `expires`
-        at a time, or after a span such as 90d, or never.
+        """Make a token for some spaces, or for all. Only this answer contains its secret. It `expires` at a time, after
+        a span such as 90d, or never.
         """
         now = datetime.now(UTC)
         check_choice("scope", scope, SCOPES)
@@ -66,8 +66,8 @@ class AsyncTokens:
         return Issued(token, secret)
 
     async def check(self, secret: str) -> Token:
-        """The token that a secret belongs to. Raises NotAllowed if there is none, or if it expired or was revoked; only
-        the right secret learns which.
+        """The token of a secret. Raises NotAllowed if there is none, or if it has expired or was revoked. The error
+        says which only if the secret is right.
         """
         form = SECRET.fullmatch(_text("a token", secret))
         found = await self._ledger.token(form[1]) if form else None
@@ -75,45 +75,43 @@ class AsyncTokens:
         right = form is not None and hmac.compare_digest(_digest(secret), digest)
         if token is None or not right:
             raise NotAllowed("this is not a token of this store: check it, or ask for another", known=False)
-        return _in_force(token)
+        return _check_valid(token)
 
     async def sign_in(self, token: Token) -> str:
-        """Begin a session by a token that was checked; what a browser shows from now on in place of its secret."""
+        """Start a session with a checked token. Returns what a browser sends instead of the secret."""
         session, now = secrets.token_urlsafe(SESSION_BYTES), datetime.now(UTC)
         expires = min(token.expires_at or now + SESSION_LENGTH, now + SESSION_LENGTH)
         await self._ledger.add_session(_digest(session), token.id, now=now, expires=expires)
         return session
 
     async def signed_in(self, session: str) -> Token:
-        """The token that a session was begun with. Raises NotAllowed where the session or its token is over."""
+        """The token of a session. Raises NotAllowed if the session or its token has ended."""
         token, expires = await self._ledger.session(_digest(session)) or (None, None)
         if token is None or expires is None or expires <= datetime.now(UTC):
             raise NotAllowed("you are signed out: sign in again", known=False)
-        return _in_force(token)
+        return _check_valid(token)
 
     async def sign_out(self, session: str) -> None:
-        """End a session: what the browser holds opens nothing any more."""
         await self._ledger.end_session(_digest(session))
 
     async def list(self, space: str | None = None) -> builtins.list[Token]:
-        """All tokens, or those pinned to a space, oldest first; expired and revoked ones too."""
+        """All tokens, or those limited to a space, oldest first, including expired and revoked ones."""
         return [token for token in await self._ledger.tokens() if space is None or space in token.spaces]
 
     async def revoke(self, id: str) -> bool:
-        """End a token, at once and for good; whether there was one to end. An error never repeats what was given: it
-        may be a secret.
+        """Revoke a token for good. Returns whether there was one. An error never quotes the id, which may be a secret
+        given by mistake.
         """
         known = bool(ID.fullmatch(_text("the id of a token", id)))
         return known and await self._ledger.revoke_token(id, datetime.now(UTC))
 
     async def required(self) -> bool:
-        """Whether a token was ever made: servers then ask for one, even if all were revoked."""
-        # what is true once stays true
+        """Whether a token was ever made. Servers then require one, even after all were revoked."""
         self._required = self._required or await self._ledger.any_token()
         return self._required
 
 
-def _in_force(token: Token) -> Token:
+def _check_valid(token: Token) -> Token:
     if token.revoked_at is not None:
         raise NotAllowed("this token was revoked: ask for another", known=False)
     if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
@@ -122,17 +120,17 @@ def _in_force(token: Token) -> Token:
 
 
 def check_expires(value: object, now: datetime) -> datetime | None:
-    """When a token ends: a time to come, or a span from now."""
+    """When a token expires. Raises InvalidRequest if that is past."""
     moment = check_time("expires", value, now, ahead=True)
     if moment is not None and moment <= now:
         raise InvalidRequest(
-            f"expires is {moment.isoformat()}, which is past: name a time to come, or a span such as 90d"
+            f"expires is {moment.isoformat()}, which is past: use a future time, or a span such as 90d"
         )
     return moment
 
 
 def _text(what: str, given: object) -> str:
-    """Its value is not shown, for it may be a secret."""
+    """The error does not show the value, which may be a secret."""
     if not isinstance(given, str):
         raise InvalidRequest(f"{what} must be a text, not {type(given).__name__}")
     return given

@@ -1,7 +1,6 @@
-"""import and export: a space as JSON Lines, every field, streamed; safe to run again.
+"""import and export: a space as JSON Lines with every field, streamed. Both are safe to run again.
 
-Neither holds more than a batch of lines in memory, however long the file is. What an import has to remember until its
-end goes to a temporary file.
+Neither holds more than a batch of lines in memory. What an import must remember until its end goes to a temporary file.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from recollect.types import Draft, Edge, Filter, Memory, Remembered
 PAGE = 500
 STRENGTH = declared(Link)["strength"]
 BROKEN_NAMED = 1_000
-"""Broken or dangling lines that an import names: who has more of them gave it another kind of file."""
+"""The most broken or dangling lines that an import lists."""
 REASON_CHARACTERS = 500
-"""What is told of why a line is broken: it may quote the line, and that may be long."""
+"""The longest reason given for a broken line. It may quote the line."""
 AWAITED_BYTES = 1024 * 1024
-"""What an import keeps in memory of the successors it waits for; what is more goes to a temporary file."""
+"""How much an import remembers in memory about superseded lines before it uses a temporary file."""
 LINES = UUID("6f0d7c5e-52a7-4b1e-9d3c-1f2ad9c4b7e0")
-"""Names the ids that are made of lines."""
+"""The namespace of ids that are derived from lines."""
 EVERYTHING = Filter(include_superseded=True, include_expired=True)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenLine:
-    """A line of an import that could not be taken, and why."""
+    """A line that could not be imported, and why."""
 
     number: int
     reason: str
@@ -47,7 +46,7 @@ class BrokenLine:
 
 @dataclass(frozen=True, slots=True)
 class DanglingLine:
-    """A line of an import that was taken, though what superseded its memory is neither here nor in another line."""
+    """An imported line whose memory is superseded by one that is neither in the space nor in another line."""
 
     number: int
     superseded_by: str
@@ -62,18 +61,18 @@ class Imported:
     copies: int = 0
     links: int = 0
     broken: tuple[BrokenLine, ...] = ()
-    """The first that could not be taken; `broken_count` counts all of them."""
+    """The first broken lines; `broken_count` counts all."""
     broken_count: int = 0
     dangling: tuple[DanglingLine, ...] = ()
-    """Known when all was read: the first whose memories are kept as superseded by one that did not come; such memories
-    are recalled only with `include_superseded`. `dangling_count` counts all of them.
+    """The first dangling lines, known at the end. Their memories stay superseded, and are only recalled with
+    `include_superseded`. `dangling_count` counts all.
     """
     dangling_count: int = 0
 
 
 async def export(store: Store, space: str) -> AsyncIterator[dict[str, Any]]:
-    """Every memory of the space in id order, then every link in the order of its ends, as JSON-ready lines. A memory
-    says whether its links to its nearest are among them, so that they are not made anew where they come along.
+    """Every memory of the space in id order, then every link, as JSON-ready lines. `linked` says whether a memory's
+    automatic links are included, so that an import does not make them again.
     """
     async for memories in pages(store, space):
         marks = await store.marks(space, [memory.id for memory in memories])
@@ -91,7 +90,7 @@ async def _links_from(store: Store, space: str, ids: set[str]) -> list[Edge]:
 
 
 async def pages(store: Store, space: str) -> AsyncIterator[Sequence[Memory]]:
-    """Every memory of the space in id order, superseded and expired ones included, some at a time."""
+    """Every memory of the space in id order, including superseded and expired ones, page by page."""
     after: str | None = None
     while True:
         page = await store.list(space, EVERYTHING, limit=PAGE, after=after)
@@ -103,7 +102,7 @@ async def pages(store: Store, space: str) -> AsyncIterator[Sequence[Memory]]:
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
-    """A memory as a JSON-ready object: times in ISO 8601, what is not set left as null."""
+    """A memory as a JSON-ready object: times in ISO 8601, unset fields as null."""
     line = {f.name: getattr(memory, f.name) for f in fields(memory)}
     return {
         name: value.isoformat() if isinstance(value, datetime) else list(value) if isinstance(value, tuple) else value
@@ -118,12 +117,12 @@ async def import_lines(
     lines: Iterable[str] | AsyncIterable[str],
     on_progress: Callable[[Imported], None] | None = None,
 ) -> Imported:
-    """Take in lines as `export` writes them, or plain `{"text": …}` ones. Broken lines are counted and the first
-    of them named, the good ones are kept; what is there already is not stored again, so a cut-off import is simply run
-    again. A memory that was superseded stays so, also by one that is missing; such lines are named as dangling.
+    """Import lines as `export` writes them, or plain `{"text": …}` ones. Broken lines are counted and the first listed;
+    the good ones are stored. What exists already is not stored again, so an interrupted import can be repeated.
+    A superseded memory stays superseded even if its successor is missing; such lines are listed as dangling.
     """
     if isinstance(lines, str):
-        raise InvalidRequest("import takes the lines of a file, one text each, not one text: use text.splitlines()")
+        raise InvalidRequest("import needs a list or file of lines, not one text: use text.splitlines()")
     with SpooledTemporaryFile(AWAITED_BYTES, "w+", encoding="utf-8", newline="\n") as file:
         awaited = _Awaited(store, space, file)
         importing = _Import(store, rememberer, space, awaited)
@@ -138,10 +137,10 @@ Line = tuple[int, str]
 
 
 async def _batches(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[list[Line]]:
-    """The lines with their numbers, some at a time: few, and fewer if they are long."""
+    """The lines with their numbers, in batches; fewer to a batch if they are long."""
     if not isinstance(lines, AsyncIterable):
         source = enumerate(lines, 1)
-        # read in a thread: where the lines come from (a pipe, a slow disk) must not hold up the event loop
+        # in a thread, because a pipe or a slow disk must not block the event loop
         while batch := await asyncio.to_thread(_next_batch, source):
             yield batch
         return
@@ -184,16 +183,16 @@ def _parse(space: str, line: str) -> Draft | Edge:
             STRENGTH.number(value.get("strength", 1.0)),
         )
     draft = to_draft(value)
-    complete(space, draft, datetime.now(UTC))  # so that a bad field is this line's fault, and not its batch's
+    complete(space, draft, datetime.now(UTC))  # so that a bad field breaks this line, not its batch
     if draft.id is None and (draft.superseded_by is not None or draft.expires_at is not None):
-        # Its text is no longer known once it does not hold any more, so the line itself is what it is known again by.
+        # Copies of superseded and expired texts are not detected, so the id comes from the line itself.
         return replace(draft, id=str(uuid5(LINES, json.dumps(value, sort_keys=True))))
     return draft
 
 
 class _Awaited:
-    """The lines whose memories were superseded, and by what. In an export a successor comes after what it supersedes,
-    so that only the end shows which of them are missing.
+    """Superseded lines and their successors. Successors come later in an export, so only the end shows which are
+    missing.
     """
 
     def __init__(self, store: Store, space: str, file: IO[str]) -> None:
@@ -205,7 +204,7 @@ class _Awaited:
         self._lines.write(json.dumps([number, successor]) + "\n")
 
     async def missing(self) -> dict[str, Any]:
-        """The first lines whose successor is not here, and how many there are: fields of `Imported`."""
+        """The first lines whose successor is missing, and how many there are: fields of `Imported`."""
         first: list[DanglingLine] = []
         count = 0
         self._lines.seek(0)
@@ -229,7 +228,7 @@ class _Import:
         self.done = Imported()
 
     async def take(self, batch: Sequence[Line]) -> None:
-        """Store what is good of some lines, and name what is not."""
+        """Store the good lines of a batch, and list the broken ones."""
         good: list[tuple[int, Draft | Edge]] = []
         broken: list[BrokenLine] = []
         for number, line in batch:
@@ -252,7 +251,7 @@ class _Import:
         )
 
     async def _remember(self, drafts: list[tuple[int, Draft]], broken: list[BrokenLine]) -> list[Remembered]:
-        """What was taken; what supersedes it is awaited."""
+        """Store drafts, and remember the successors of superseded ones."""
         if not drafts:
             return []
         answers = await self._rememberer.remember_each(self._space, [draft for _, draft in drafts])
@@ -273,14 +272,14 @@ def _broken(number: int, error: Exception) -> BrokenLine:
 
 
 def _named(before: tuple[BrokenLine, ...], broken: list[BrokenLine]) -> tuple[BrokenLine, ...]:
-    """The broken lines of the batches before, and those of this one in their order, as far as they are named."""
+    """The broken lines to list so far, in order."""
     if not broken or len(before) >= BROKEN_NAMED:
         return before
     return (*before, *sorted(broken, key=lambda line: line.number))[:BROKEN_NAMED]
 
 
 async def _link(store: Store, space: str, edges: list[tuple[int, Edge]], broken: list[BrokenLine]) -> int:
-    """How many links were made: all at once, or one by one when some end is missing, so that its line can be named."""
+    """Make links together, or one by one if one fails, so that its line can be listed. Returns how many."""
     if not edges:
         return 0
     try:

@@ -70,7 +70,7 @@ class Upkeep:
                 if await self._work_off(space):
                     continue
             except Exception as error:  # noqa: BLE001  # whatever it was, what is behind catches up later
-                if interpreter_ends(error):
+                if is_interpreter_shutdown(error):
                     return
                 if not isinstance(error, RecollectError):  # else whoever asks meanwhile is told by their own call
                     _log.exception("upkeep of space %s failed, and is tried again in %g s", space, wait)
@@ -140,7 +140,7 @@ class Upkeep:
         return bool(found)
 
 
-def interpreter_ends(error: BaseException) -> bool:
+def is_interpreter_shutdown(error: BaseException) -> bool:
     """Whether work in the background failed because Python ends and nobody closed the client: there are no threads for
     it any more, and nobody to tell.
     """

@@ -1,4 +1,4 @@
-"""How a space is used: what each recall came to, counted in memory and written now and then."""
+"""Usage counts: each recall is counted in memory, and the counts are written every few seconds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NOTHING: Final = Usage()
 
 
 class HitCounter:
-    """Counts what was recalled, and writes the counts now and then, so that a recall never waits for a write. What a
-    process has counted in its last seconds is lost with it.
+    """Counts recalls and hits, and writes the counts in the background, so that a recall never waits for a write. A
+    process that dies loses the counts of its last seconds.
     """
 
     def __init__(self, store: Store) -> None:
@@ -33,8 +33,8 @@ class HitCounter:
         self._writing = asyncio.Lock()
 
     def count(self, space: str, recipe: Recipe, outcome: Recall | RecallFailed) -> None:
-        """A recall: the memories of its answer, and what each leg had to do with them. Who only reads what another
-        space shares changes nothing there: that space counts what it recalls itself.
+        """Count a recall, the hits it returned, and what each leg did. Hits from other spaces are not counted: a reader
+        changes nothing in the space that shares.
         """
         if isinstance(outcome, RecallFailed):
             usage = Usage(1, failed=1, legs=leg_usage(recipe, outcome.lanes, ()))
@@ -48,7 +48,7 @@ class HitCounter:
             self._flusher = asyncio.create_task(self._flush_later())
 
     async def flush(self) -> None:
-        """Write what was counted. Counts are a convenience: a store that cannot be written loses them, no more."""
+        """Write the counts. If the store cannot be written, they are lost."""
         async with self._writing:
             hits, self._hits = self._hits, defaultdict(Counter)
             usage, self._usage = self._usage, defaultdict(dict)
@@ -61,7 +61,7 @@ class HitCounter:
                     return
 
     async def close(self) -> None:
-        async with self._writing:  # what is being written is not cut off
+        async with self._writing:  # do not interrupt a write
             if self._flusher is not None:
                 self._flusher.cancel()
         await self.flush()
@@ -72,7 +72,7 @@ class HitCounter:
 
 
 def leg_usage(recipe: Recipe, lanes: Iterable[LaneReport], hits: Sequence[Hit]) -> dict[Leg, LegUsage]:
-    """What each leg did in one recall: its lanes that were wanted, and the hits that one of its lanes found."""
+    """What each leg did in one recall: its lanes with a weight, and the hits they found."""
     wanted = {lane.name for lane in recipe.lanes if lane.weight > 0}
     found: Counter[Leg] = Counter()
     for hit in hits:
@@ -86,7 +86,7 @@ def leg_usage(recipe: Recipe, lanes: Iterable[LaneReport], hits: Sequence[Hit]) 
 
 
 def lane_usage(report: LaneReport) -> LegUsage:
-    """What one lane that was wanted did in one recall."""
+    """What one lane did in one recall."""
     if report.status == "skipped":
         return LegUsage(skipped=1)
     late, failed = int(report.status == "late"), int(report.status == "failed")
@@ -101,5 +101,4 @@ async def usage_since(store: Store, space: str, since: datetime | None) -> Space
 
 
 def hour_of(moment: datetime) -> datetime:
-    """The beginning of the hour."""
     return moment.replace(minute=0, second=0, microsecond=0)

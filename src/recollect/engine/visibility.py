@@ -1,8 +1,7 @@
-"""One question over all that its caller may see: its own space, and what others share with it.
+"""One question over everything its caller may see: its own space, and what other spaces share with it.
 
-Each space is searched by itself, so that how rare a word is, and what is linked, is that space's own affair; then the
-rankings of a lane are merged. Ids belong to a space, and two spaces may use the same: on its way through fusion the id
-of another's memory bears the name of its space.
+Each space is searched separately, so word statistics and links stay within a space; then each lane's rankings are
+merged. Two spaces may use the same id, so during fusion the id of a shared memory carries the name of its space.
 """
 
 from __future__ import annotations
@@ -21,30 +20,28 @@ from recollect.types import Background, Ranking, Scored
 
 T = TypeVar("T")
 
-BETWEEN = "\x1f"
-"""Between an id and the space it belongs to. No name can hold it. The id comes first, for ties break by it."""
-STEPS_ABROAD = 1
-"""How far links are followed in another's space: one step leads from what may be seen to what may be seen, and a
-second might go through what may not.
-"""
+SPACE_MARK = "\x1f"
+"""Separates an id from the name of its space. No name can contain it. The id comes first because ties break by id."""
+SHARED_DEPTH = 1
+"""How far links are followed in another space. A second step could pass through memories that are not granted."""
 
 
 async def search(leg: LegSearch, question: Question, lane: Lane) -> Ranking:
-    """What a leg finds in all spaces that a question is for."""
+    """What a leg finds in the question's own space and in those that share with it."""
     if question.shared is None:
         return await leg.search(question, lane)
-    abroad = asyncio.create_task(_abroad(leg, question, lane))
+    shared = asyncio.create_task(_search_shared(leg, question, lane))
     try:
-        at_home = question.at_home or lane.every_namespace
-        own = await leg.search(question, lane) if at_home else Ranking(lane.name, lane.leg)
-        return merged(own, await abroad, question.fanout)
+        own_space = question.own_space or lane.every_namespace
+        own = await leg.search(question, lane) if own_space else Ranking(lane.name, lane.leg)
+        return merged(own, await shared, question.fanout)
     finally:
-        let_go(abroad)
+        let_go(shared)
 
 
-async def _abroad(leg: LegSearch, question: Question, lane: Lane) -> list[Ranking]:
-    others = await question.abroad()
-    near = replace(lane, depth=STEPS_ABROAD)
+async def _search_shared(leg: LegSearch, question: Question, lane: Lane) -> list[Ranking]:
+    others = await question.shared_questions()
+    near = replace(lane, depth=SHARED_DEPTH)
     found = await asyncio.gather(*(leg.search(other, near) for other in others))
     return [qualified(ranking, other.space) for ranking, other in zip(found, others, strict=True)]
 
@@ -53,13 +50,13 @@ def qualified(ranking: Ranking, space: str) -> Ranking:
     """The ranking with the name of its space in every id."""
     return replace(
         ranking,
-        hits=tuple(Scored(f"{id}{BETWEEN}{space}", score) for id, score in ranking.hits),
-        exact=frozenset(f"{id}{BETWEEN}{space}" for id in ranking.exact),
+        hits=tuple(Scored(f"{id}{SPACE_MARK}{space}", score) for id, score in ranking.hits),
+        exact=frozenset(f"{id}{SPACE_MARK}{space}" for id in ranking.exact),
     )
 
 
 def merged(own: Ranking, others: Sequence[Ranking], fanout: int) -> Ranking:
-    """The rankings of one lane in several spaces as one, best score first, ties by id."""
+    """One lane's rankings from several spaces as one ranking, best score first, ties by id."""
     if not others:
         return own
     rankings = [own, *others]
@@ -75,7 +72,7 @@ def merged(own: Ranking, others: Sequence[Ranking], fanout: int) -> Ranking:
 
 
 def pooled(backgrounds: Sequence[Background]) -> Background | None:
-    """How a lane scores the memories of several spaces at large, each space as much as it has memories."""
+    """The background of several spaces together, each weighted by its number of memories."""
     count = sum(one.count for one in backgrounds)
     if not count:
         return backgrounds[0] if backgrounds else None
@@ -87,10 +84,10 @@ def pooled(backgrounds: Sequence[Background]) -> Background | None:
 async def by_space(
     space: str, ids: Sequence[str], read: Callable[[str, Sequence[str]], Awaitable[Mapping[str, T]]]
 ) -> Mapping[str, T]:
-    """What `read` knows of ids that a merged ranking holds, under these ids; those that bear no name are of `space`."""
+    """Read the ids of a merged ranking from the spaces they belong to; an id without a space belongs to `space`."""
     plain: dict[str, dict[str, str]] = {}
     for id in ids:
-        own, _, owner = id.partition(BETWEEN)
+        own, _, owner = id.partition(SPACE_MARK)
         plain.setdefault(owner or space, {})[own] = id
     if plain.keys() <= {space}:
         return await read(space, ids)

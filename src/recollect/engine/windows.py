@@ -1,4 +1,4 @@
-"""The neighbours that come with a hit: what stands beside it in its thread, as far as it may be seen and fits."""
+"""The thread neighbours returned with a hit: those that the caller may see and that fit into the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.types import Filter, Hit, Memory
 async def with_windows(
     rows: Rows, question: Question, hits: Sequence[Hit], reach: int, room: int
 ) -> tuple[tuple[Hit, ...], str]:
-    """The hits with up to `reach` neighbours on each side, and what was left out, in words."""
+    """The hits with up to `reach` neighbours on each side, and a sentence about what was left out."""
     spaces = {hit.memory.space: [h for h in hits if h.memory.space == hit.memory.space] for hit in hits}
     windows: dict[tuple[str, str], Hit] = {}
     left: int | None = room
@@ -31,7 +31,7 @@ async def with_windows(
 async def _in_space(
     rows: Rows, space: str, hits: Sequence[Hit], reach: int, where: Filter, room: int
 ) -> tuple[list[Hit], int | None]:
-    """Hits of one space with those beside them that may be seen and fit; the room that is left, if all did."""
+    """The hits of one space with their visible neighbours, and the room left; None if some did not fit."""
     ids = [hit.memory.id for hit in hits]
     beside = await rows.beside(space, ids, reach)
     wanted = [id for b in beside.values() for id in (*b.before, *b.after)]
@@ -54,7 +54,7 @@ def _with_window(hit: Hit, beside: Mapping[str, Beside], rows: Mapping[tuple[str
 
 
 def neighbours_filter(where: Filter) -> Filter:
-    """What of a filter holds for the neighbours that come with a hit: where one may look, and what still holds."""
+    """The part of a filter that applies to neighbours: namespaces, superseded and expired."""
     return Filter(
         namespaces=where.namespaces,
         include_superseded=where.include_superseded,

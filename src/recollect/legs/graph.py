@@ -63,16 +63,15 @@ class GraphLeg:
         try:
             nearest = (await question.nearest(where, lane.ef_search, share=MEANING_SHARE)).hits
         except Exception:  # noqa: BLE001  # whatever ails the embedder or the vector index, their own lane reports it
-            nearest = await question.wordiest(where, limit=lane.seeds)
+            nearest = await question.best_by_words(where, limit=lane.seeds)
         return [hit.id for hit in nearest[: lane.seeds]]
 
 
 async def made_links(
     store: Visible, edges: Sequence[Edge], space: str, seeds: Sequence[str], where: Filter, *, limit: int
 ) -> Sequence[Reached]:
-    """What somebody has linked to these memories, one step away, strongest first, as far as a guest may see it. Links
-    that come by themselves lead to the nearest of the whole space: by where they lead, or not, they would tell a guest
-    what else is there.
+    """What a guest may see one step away from these memories, strongest first, by links that a person or agent made.
+    Automatic links lead to the nearest memories of the whole space, and so would reveal what else it holds.
     """
     reached = strongest([edge for edge in edges if edge.relation != SIMILAR], seeds)
     seen = await store.visible(space, [one.id for one in reached], where)

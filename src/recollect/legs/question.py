@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Question:
-    """A question, where it may look, how many hits each lane is asked for, and its vector when somebody asks.
+    """A question: its filter, how many hits each lane may return, and its vector, embedded when first needed.
 
-    `shared` tells which namespaces of other spaces it may look at, too (None: at none); without `at_home` it is for
-    those alone. A `guest` is such a question in another's space, and never leaves the namespaces of its filter.
-    A vector that is `given` is not asked for.
+    `shared` reads which namespaces of other spaces it may also search (None: none). Without `own_space` it searches
+    only those. A `guest` is the same question in another space; it never leaves the namespaces of its filter. A
+    `given` vector is not embedded.
     """
 
     space: str
@@ -36,7 +36,7 @@ class Question:
     vector_index: VectorIndex
     word_index: WordIndex
     shared: Callable[[], Coroutine[Any, Any, Mapping[str, tuple[str, ...]]]] | None = None
-    at_home: bool = True
+    own_space: bool = True
     guest: bool = False
     given: Vector | None = None
     generation: Generation | None = None
@@ -44,9 +44,9 @@ class Question:
     started: float = field(default_factory=time.monotonic)
     _guests: tuple[Question, ...] = ()
     together: SharedWork = field(default_factory=SharedWork)
-    """What its lanes ask alike."""
+    """Work that several lanes need and that is done once."""
     deadlines: list[Deadline] = field(default_factory=list)
-    """Of the lanes that ask it."""
+    """One for each lane."""
 
     @cached_property
     def words(self) -> QueryWords:
@@ -60,7 +60,7 @@ class Question:
         return await self.together.once("vector", self.embed, "embedder", share)
 
     async def nearest(self, where: Filter, ef_search: int | None = None, share: float = 1.0) -> VectorHits:
-        """The nearest memories by plain vectors; lanes that look in the same place share one search."""
+        """The nearest memories by vector; lanes with the same filter share one search."""
         vector = await self.vector(share)
 
         search = partial(
@@ -74,15 +74,15 @@ class Question:
         )
         return await self.together.once(("nearest", where, ef_search), search, "vector index", share)
 
-    async def wordiest(self, where: Filter, *, limit: int) -> Sequence[Scored]:
-        """The memories that hold most of the question's words."""
+    async def best_by_words(self, where: Filter, *, limit: int) -> Sequence[Scored]:
+        """The memories that score best for the question's words."""
         search = WordSearch(text=self.text, terms=self.words.terms, phrases=self.words.phrases, within=self.within)
         return (await self.word_index.search_words(self.space, search, where, limit=limit)).hits
 
     @property
     def within(self) -> tuple[str, ...]:
-        """The namespaces by which scores are measured: for a guest those that it may see, so that no score tells it of
-        the others; otherwise none, which means the whole space.
+        """The namespaces whose word statistics count: for a guest those it may see, so that no score reveals anything
+        about the others. Empty: the whole space.
         """
         return self.where.namespaces if self.guest else ()
 
@@ -96,9 +96,9 @@ class Question:
             where = replace(where, kinds=wanted or NO_KIND)
         return where
 
-    async def abroad(self) -> Sequence[Question]:
-        """The same question for each space that shares something with this one, confined to that."""
-        return await self.together.once("abroad", self._ask_others, "store")
+    async def shared_questions(self) -> Sequence[Question]:
+        """The same question for each space that shares with this one, limited to what it shares."""
+        return await self.together.once("shared", self._ask_others, "store")
 
     async def _ask_others(self) -> Sequence[Question]:
         visible = await self.shared() if self.shared is not None else {}
@@ -117,15 +117,15 @@ class Question:
         return self._guests
 
     def where_in(self, space: str) -> Filter:
-        """Where it looks in this space, its own or another's."""
+        """Its filter in this space: its own, or that of a guest."""
         return next((guest.where for guest in self._guests if guest.space == space), self.where)
 
     def waited(self) -> float:
-        """Seconds that the lane which waited longest has waited for engines outside this process."""
+        """The longest time, in seconds, that any lane has waited for engines outside this process."""
         return max((deadline.spent for deadline in self.deadlines), default=0.0)
 
     def close(self) -> None:
-        """Let go of work that no lane waits for any more."""
+        """Cancel work that no lane waits for any more."""
         self.together.close()
         for guest in self._guests:
             guest.close()

@@ -27,7 +27,7 @@ from recollect.ports.indexes import (
     WordSearch,
 )
 from recollect.ports.ledger import SESSIONS, Entry, Lag, Ledger
-from recollect.ports.store import Beside, Freezable, Mark, Records, Sample, Store
+from recollect.ports.store import Beside, Mark, Records, Sample, SnapshotStore, Store
 
 __all__ = [
     "SESSIONS",
@@ -39,7 +39,6 @@ __all__ = [
     "ExternalIndex",
     "ExternalLinks",
     "ExternalVectors",
-    "Freezable",
     "GenerationState",
     "Generations",
     "GraphIndex",
@@ -53,6 +52,7 @@ __all__ = [
     "Reranker",
     "Role",
     "Sample",
+    "SnapshotStore",
     "Store",
     "Term",
     "VectorHits",

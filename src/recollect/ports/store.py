@@ -194,8 +194,8 @@ class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Protocol):
 
 
 @runtime_checkable
-class Freezable(Protocol):
-    """A store that can be read as it is at one moment, whatever is written meanwhile."""
+class SnapshotStore(Protocol):
+    """A store that can give a consistent snapshot of itself while others keep writing."""
 
-    def still(self) -> AbstractAsyncContextManager[Store]:
-        """The store as it is now, to be read. It is open, and is not closed by whoever reads it."""
+    def snapshot(self) -> AbstractAsyncContextManager[Store]:
+        """The store as it is now, open and for reading only. The caller must not close it."""

@@ -1,7 +1,7 @@
-"""Keep near-copies from crowding the top: MMR, and the gentler rule that only moves near-copies back.
+"""Keep near-copies from crowding the top: MMR, and a gentler rule that only leaves out near-copies.
 
-Always-on MMR costs a fifth of nDCG where several similar memories are all right answers, so the default only acts
-on texts that say the same in the same words.
+Always-on MMR costs a fifth of nDCG when several similar memories are all right answers, so the default only acts on
+texts that are almost the same.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import lru_cache
 from math import fsum
 
 SHINGLE = 3
-SAME = 0.9
-"""Share of word triples two texts must have in common to be near-copies (w-shingling, Broder 1997)."""
+NEAR_COPY = 0.9
+"""The share of word triples that two near-copies have in common (w-shingling, Broder 1997)."""
 
-BEGINNING = 10_000
-"""Characters by which two texts are compared: what agrees so far is a near-copy, or a version of the same document."""
+COMPARED_CHARACTERS = 10_000
+"""Only the beginnings of long texts are compared."""
 
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\b\w*\d\w*")
@@ -29,8 +29,7 @@ def mmr(
 
     Each pick maximises `balance * relevance - (1 - balance) * greatest similarity to what was picked`; the first is the
     most relevant. The earlier position wins a tie, so `balance=1` keeps an order by relevance as it is. A position
-    whose similarity is unknown (None) is taken to be as similar as the others left are on average: it goes neither
-    first nor last for that.
+    whose similarity is unknown (None) counts as similar as the remaining ones are on average.
     """
     left = list(range(len(relevance)))
     nearest: dict[int, float] = {}
@@ -47,31 +46,19 @@ def mmr(
     return picked
 
 
-def near_copies(texts: Sequence[str], *, count: int) -> tuple[list[int], list[int]]:
-    """Positions of the first `count` texts that are no near-copy of one before them, and the near-copies met.
+class NearCopyFilter:
+    """Accepts each text that is not a near-copy of one it accepted before.
 
     Two texts that differ in a number are never near-copies, however alike: invoice 12345 is not invoice 12346.
     """
-    sieve = Sieve()
-    kept: list[int] = []
-    copies: list[int] = []
-    for position, text in enumerate(texts):
-        if len(kept) == count:
-            break
-        (kept if sieve.lets_through(text) else copies).append(position)
-    return kept, copies
-
-
-class Sieve:
-    """Holds back near-copies of what it has let through, however many texts come one after the other."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[str, frozenset[str]]] = []
 
-    def lets_through(self, text: str) -> bool:
-        own = frozenset(text[:BEGINNING].casefold().split())
+    def accepts(self, text: str) -> bool:
+        own = frozenset(text[:COMPARED_CHARACTERS].casefold().split())
         for other, words in self._kept:
-            # most texts share few words with the others, or are much longer or shorter, and need no closer look
+            # most texts share few words, or differ in length, and need no closer look
             if 2 * len(own & words) < max(len(own), len(words)):
                 continue
             if _numbers(own) == _numbers(words) and _alike(text, other):
@@ -83,18 +70,18 @@ class Sieve:
 def _alike(one: str, other: str) -> bool:
     shingles, others = _shingles(one), _shingles(other)
     shared = len(shingles & others)
-    return shared >= SAME * (len(shingles) + len(others) - shared)
+    return shared >= NEAR_COPY * (len(shingles) + len(others) - shared)
 
 
 @lru_cache(maxsize=256)
 def _numbers(words: frozenset[str]) -> frozenset[str]:
-    """Those that hold a digit. Most words are plain, and need no closer look."""
+    """The words that hold a digit. Most are plain letters, and need no closer look."""
     return frozenset(_NUMBER.findall(" ".join([word for word in words if not word.isalpha()])))
 
 
 @lru_cache(maxsize=256)
 def _shingles(text: str) -> frozenset[tuple[str, str, str]]:
     """Every three words in a row."""
-    words = _WORD.findall(text[:BEGINNING].casefold())
+    words = _WORD.findall(text[:COMPARED_CHARACTERS].casefold())
     padded = words + [""] * max(SHINGLE - len(words), 0)
     return frozenset(zip(padded, padded[1:], padded[2:], strict=False))

@@ -1,8 +1,7 @@
-"""A lane's raw scores onto a scale that can be added to another lane's.
+"""Put a lane's raw scores on a scale that can be added to another lane's.
 
-Every function takes scores and returns as many, in the same order, and changes nothing. `min_max` and `by_max`
-only look at the list itself, so they make the best of a bad list look perfect. `surprisal` looks at something outside
-the list: what chance alone would give.
+Every function returns as many scores as it takes, in the same order. `min_max` and `by_max` only look at the list
+itself, so they make the best of a bad list look perfect. `surprisal` compares each score with what chance would give.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships neither types nor Python files
 
-from recollect.text.languages import DEFAULT, ENGLISH_FORMS, ENOUGH, LANGUAGES, STOP_WORDS, fold, guess
+from recollect.text.languages import DEFAULT, ENGLISH_FORMS, GUESS_WORDS, LANGUAGES, STOP_WORDS, fold, guess
 
 _UNSPACED: Final = (
     "\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
@@ -150,7 +150,7 @@ def word_terms(word: str, language: str) -> tuple[str, ...]:
 def language_of(text: str) -> str:
     """The language a text is stemmed in, told by its first words."""
     pattern = _ASCII_WORD if text.isascii() else _WORD
-    return guess([match.group() for match in islice(pattern.finditer(text), ENOUGH)]) or DEFAULT
+    return guess([match.group() for match in islice(pattern.finditer(text), GUESS_WORDS)]) or DEFAULT
 
 
 def tokens(text: str, language: str | None = None) -> list[Token]:

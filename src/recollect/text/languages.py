@@ -90,7 +90,7 @@ _WORDS: Final[dict[str, str]] = {
 DEFAULT: Final = "english"
 """The stemmer for texts that do not say what they are: it leaves most words of other languages alone."""
 
-ENOUGH: Final = 100
+GUESS_WORDS: Final = 100
 """Words that are read before deciding: a language that has not shown itself by then will not."""
 
 _IRREGULAR: Final = """
@@ -164,7 +164,7 @@ def _spellings(word: str) -> Iterator[str]:
 
 _VOTES: Final = _votes()
 """Small words as they are written, and the languages they belong to: one byte for each language, so that the votes of
-`ENOUGH` words can be added up at once."""
+`GUESS_WORDS` words can be added up at once."""
 
 
 def guess(words: Sequence[str]) -> str | None:
@@ -173,7 +173,7 @@ def guess(words: Sequence[str]) -> str | None:
     >>> guess("Wann wurde die Rechnung bezahlt".split()), guess(["invoice", "12345"])
     ('german', None)
     """
-    votes = sum(filter(None, map(_VOTES.get, words[:ENOUGH]))).to_bytes(len(LANGUAGES), "little")
+    votes = sum(filter(None, map(_VOTES.get, words[:GUESS_WORDS]))).to_bytes(len(LANGUAGES), "little")
     most = max(votes)
     return LANGUAGES[votes.index(most)] if most and votes.count(most) == 1 else None
 
@@ -188,5 +188,5 @@ def small_words(words: Sequence[str]) -> tuple[str | None, float]:
     language = guess(words)
     if language is None:
         return None, 0.0
-    head = words[:ENOUGH]
+    head = words[:GUESS_WORDS]
     return language, sum(fold(word) in STOP_WORDS[language] for word in head) / len(head)

@@ -1,8 +1,8 @@
 """From a question to the terms to look for.
 
-A question is analyzed like a memory, with two differences. Its small words are left out, unless it has no others:
-"what did she say about" says nothing about the answer. And when it is too short to show its language, or is not in
-English, it looks for its words in other forms too, because the memory it wants was stemmed in *its* language.
+A question is analyzed like a memory, with two differences. Its stop words are dropped, unless it has no others: "what
+did she say about" says nothing about the answer. And if it is too short to show its language, or is not in English,
+its words are also stemmed in other languages, because each memory was stemmed in its own language.
 """
 
 from __future__ import annotations
@@ -20,21 +20,19 @@ _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _HUMP: Final = re.compile(r"[a-z][A-Z]")
 _JOINED: Final = re.compile(r"[-_.:/@+#]")
 _LONG_NUMBER: Final = 4
-"""Digits from which a number is a name (an invoice, a ticket) rather than an amount; years are not."""
+"""A number with this many digits is an identifier (an invoice, a ticket) rather than an amount, unless it is a year."""
 
 
 WORDS: Final = 128
 PHRASES: Final = 8
-"""So many of a question's words and quoted phrases are looked for, the first ones: each of them costs a search, and a
-question that names more names nothing.
-"""
+"""Only the first words and quoted phrases of a question are searched: each costs a lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWords:
-    """What a question looks for: its terms, each once, in order, and what it put in quotes, as adjacent terms.
+    """What a question looks for: its terms, each once, in order, and its quoted phrases as adjacent terms.
 
-    `language` is the question's own, None where it does not show.
+    `language` is the question's language; None if it does not show.
     """
 
     terms: tuple[Term, ...]
@@ -42,11 +40,6 @@ class QueryWords:
     language: str | None = None
     words: tuple[frozenset[str], ...] = ()
     """The terms of each word: a memory that holds any of them holds the word."""
-
-    @property
-    def identifiers(self) -> tuple[str, ...]:
-        """The terms that name one thing."""
-        return tuple(term.term for term in self.terms if term.names)
 
 
 def parse_query(text: str) -> QueryWords:
@@ -82,14 +75,14 @@ def coverage(question: QueryWords, text: str) -> float:
 
 
 def _forms(language: str | None) -> tuple[str, ...]:
-    """Languages whose stems to look for: all when the question shows none, else its own and the default."""
+    """The languages to stem in: all if the question shows none, else its own and the default."""
     if language is None:
         return (DEFAULT, *(other for other in LANGUAGES if other != DEFAULT))
     return (language,) if language == DEFAULT else (language, DEFAULT)
 
 
 def _phrases(text: str, language: str | None) -> tuple[tuple[str, ...], ...]:
-    """What stands in quotes and has at least two terms, each once."""
+    """The quoted phrases of at least two terms, each once."""
     phrases: dict[tuple[str, ...], None] = {}
     for match in _QUOTED.finditer(text):
         phrase = tuple(terms(next(filter(None, match.groups())), language or DEFAULT))[:WORDS]

@@ -20,7 +20,7 @@ ADJUSTMENTS: frozenset[PartKind] = frozenset(("exact", "quality", "rerank"))
 Tail: TypeAlias = Literal["exponential", "normal"]
 """How the scores of unrelated memories fall off."""
 LaneStatus: TypeAlias = Literal["ok", "late", "failed", "skipped"]
-Lost: TypeAlias = Literal[
+ExpectationStage: TypeAlias = Literal[
     "found", "not stored", "filtered", "superseded", "expired", "not a candidate", "below the cut", "near-copy"
 ]
 
@@ -152,7 +152,7 @@ class Expectation:
     """Where an expected memory was lost on its way to the answer, and in which lanes it was seen."""
 
     id: str
-    stage: Lost
+    stage: ExpectationStage
     reason: str
     rank: int | None = None
     why: Why = NO_REASON

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def config(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: opt.Json = False) -> None:
     """Show every setting, its value, and where that came from. Keys and passwords are not shown."""
-    from recollect.settings import explained, where_looked_for
+    from recollect.settings import config_paths, explained
 
-    found, places = explained(url=store, embedder=embedder), where_looked_for()
+    found, places = explained(url=store, embedder=embedder), config_paths()
     document = {"files": [{"path": str(path), "found": path.is_file()} for path in places], "settings": found}
     show(document, lambda _: sheet(found, places), as_json=as_json)
 

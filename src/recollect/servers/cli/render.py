@@ -30,7 +30,7 @@ from recollect.types import (
 )
 
 if TYPE_CHECKING:
-    from recollect.engine.copying import Copied, Some
+    from recollect.engine.copying import Copied, IdSample
     from recollect.engine.doctor import Diagnosis
     from recollect.engine.transfer import Imported
 
@@ -342,7 +342,7 @@ def copy_differences(outcome: Copied) -> RenderableType:
     return Text("\n".join(map(one_line, lines)), style=WARNING)
 
 
-def some_ids(some: Some) -> str:
+def some_ids(some: IdSample) -> str:
     """`2 memories (a, b)`, the first ids of many."""
     more = ", ..." if some.count > len(some.first) else ""
     return f"{count(some.count, 'memory', 'memories')} ({', '.join(some.first)}{more})"

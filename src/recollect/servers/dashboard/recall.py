@@ -16,13 +16,13 @@ from recollect.servers.dashboard import charts
 from recollect.servers.dashboard.shell import Visit
 from recollect.servers.problems import Problem, problem_of
 from recollect.space import AsyncSpace
-from recollect.types import Expectation, LaneReport, Lost, Recall
+from recollect.types import Expectation, ExpectationStage, LaneReport, Recall
 
 DIGITS = 9
 """Of a number that is asked for; int() itself refuses thousands of them."""
 STAGES = ("stored", "passes the filters", "found by a lane", "kept above the cut", "in the answer")
 """What a memory passes on its way into an answer."""
-LOST_AT: Mapping[Lost, int] = {
+LOST_AT: Mapping[ExpectationStage, int] = {
     "not stored": 0,
     "filtered": 1,
     "superseded": 1,

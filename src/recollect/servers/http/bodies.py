@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from recollect import options
-from recollect.limits import DIMENSIONS, LISTED
+from recollect.limits import DIMENSIONS, MAX_LIST_ITEMS
 from recollect.options import Declared, declared
 from recollect.servers.problems import OURS
 
@@ -36,7 +36,7 @@ class Body(BaseModel):
     @classmethod
     def _known_names(cls, data: object) -> object:
         """One error for a crowd of unknown names, instead of one for each."""
-        if isinstance(data, dict) and len(data) > len(cls.model_fields) + LISTED:
+        if isinstance(data, dict) and len(data) > len(cls.model_fields) + MAX_LIST_ITEMS:
             raise PydanticCustomError(
                 OURS,
                 "has {given} names, and there are {most}",
@@ -83,10 +83,10 @@ def _bounded(kind: Any, one: Declared) -> Any:
     """The type with a bound on how much of it is looked at."""
     origin, args = get_origin(kind), get_args(kind)
     if origin is dict and args[1] is not Any:
-        return Annotated[kind, _at_most(LISTED)]
+        return Annotated[kind, _at_most(MAX_LIST_ITEMS)]
     if origin is not list:
         return kind
-    most = DIMENSIONS if args[0] is float else LISTED
+    most = DIMENSIONS if args[0] is float else MAX_LIST_ITEMS
     least = 1 if one.option.least == 1 else None
     item: Any = Pair if get_origin(args[0]) is tuple else args[0]
     return Annotated[list[item], Field(min_length=least, max_length=most, fail_fast=True), _at_most(most)]

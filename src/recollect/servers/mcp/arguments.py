@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 from recollect import options
 from recollect.errors import InvalidRequest
-from recollect.limits import LISTED
+from recollect.limits import MAX_LIST_ITEMS
 from recollect.options import Declared, declared
 from recollect.ranking.confidence import NOISE
 from recollect.recipes import RECIPES
@@ -40,7 +40,7 @@ def _typed(kind: Any) -> Schema:
     """A type in JSON Schema."""
     origin, args = get_origin(kind), get_args(kind)
     if origin is list:
-        return {"type": "array", "items": _typed(args[0]), "maxItems": LISTED}
+        return {"type": "array", "items": _typed(args[0]), "maxItems": MAX_LIST_ITEMS}
     if origin is tuple:
         return {"type": "array", "items": _typed(args[0]), "minItems": len(args), "maxItems": len(args)}
     if origin is dict:
@@ -129,8 +129,8 @@ def _check_container(name: str, schema: Schema, value: object) -> None:
     if kind == "array" and not isinstance(value, list):
         what = "texts" if schema["items"]["type"] == "string" else "pairs"
         raise InvalidRequest(f"{name} must be a list of {what}, not {value!r:.80}")
-    if isinstance(value, list) and len(value) > LISTED:
-        raise InvalidRequest(f"{name} has {len(value):,} items, more than the {LISTED:,} allowed")
+    if isinstance(value, list) and len(value) > MAX_LIST_ITEMS:
+        raise InvalidRequest(f"{name} has {len(value):,} items, more than the {MAX_LIST_ITEMS:,} allowed")
     if kind == "object" and not isinstance(value, dict):
         raise InvalidRequest(f"{name} must be a JSON object, not {type(value).__name__}")
     if kind == "boolean" and not isinstance(value, bool):

@@ -164,7 +164,7 @@ class PostgresStore:
             self._started = True
 
     @asynccontextmanager
-    async def still(self) -> AsyncIterator[PostgresStore]:
+    async def snapshot(self) -> AsyncIterator[PostgresStore]:
         """The store as it is now, to be read: what others write meanwhile is not seen."""
         async with self._connections.frozen() as connections:
             store = PostgresStore("", self.settings)
