@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -22,7 +24,7 @@ from recollect.stores.contents import (
 )
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import text_digest
-from recollect.stores.sqlite import vectors
+from recollect.stores.sqlite import records, vectors
 from recollect.stores.sqlite.connections import Connections
 from recollect.stores.sqlite.rows import fetch, micros, number_of, optional_moment, row_numbers, tick
 from recollect.types import Generation, Memory
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 Q = load(__name__, "generations.sql")
 _DROPPED_AT_ONCE: Final = 5_000
 """Vectors deleted in one transaction: others write between two."""
+_BUILD_TRIES: Final = 3
+"""One index is built at a time: another space's, or another process's, may come first."""
 
 
 def current(db: apsw.Connection) -> tuple[int, Generation] | None:
@@ -160,8 +164,9 @@ def _drop_some(db: apsw.Connection, wanted: Generation) -> bool:
 class SqliteGenerations:
     """`recollect.ports.Generations` in the store's file."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, search: vectors.VectorSearch) -> None:
         self._connections = connections
+        self._search = search
 
     async def all(self) -> Sequence[GenerationState]:
         return await self._connections.read(_all)
@@ -176,7 +181,21 @@ class SqliteGenerations:
         await self._connections.write(lambda db: _put(db, space, generation, embedded))
 
     async def publish(self, generation: Generation, *, without: Mapping[str, Sequence[str]]) -> bool:
+        await self._build_indexes(generation)
         return await self._connections.write(lambda db: _publish(db, generation, without))
+
+    async def _build_indexes(self, generation: Generation) -> None:
+        """Write the index files of the next generation, so that the first recalls after the switch find them. Without
+        them, searches are exact but slower: a build that fails holds nothing up.
+        """
+        for name in await self._connections.read(records.spaces):
+            for _ in range(_BUILD_TRIES):
+                if not await self._connections.read(partial(self._awaits_index, name, generation)):
+                    break
+                await asyncio.to_thread(self._search.settle)
+
+    def _awaits_index(self, name: str, generation: Generation, db: apsw.Connection) -> bool:
+        return self._search.awaits_index(db, number_of(db, name), _next(db, generation), generation.dimensions)
 
     async def drop(self, generation: Generation) -> None:
         while not await self._connections.write(lambda db: _drop_some(db, generation)):

@@ -89,7 +89,7 @@ class SqliteStore:
         self._vectors = VectorSearch(self.path.with_name(f"{self.path.name}.vectors"))
         self._counts = word_scores.Counts()
         self._owner = Owner(closing.companion(self.path, ".owners"))
-        self.generations = SqliteGenerations(self._connections)
+        self.generations = SqliteGenerations(self._connections, self._vectors)
         self.ledger = SqliteLedger(self._connections, self._owner)
         self._building: dict[str, asyncio.Task[None]] = {}
         self._folder: TemporaryDirectory[str] | None = None

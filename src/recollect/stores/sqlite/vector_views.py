@@ -130,6 +130,11 @@ class Views:
         self._drop_least_used()
         return view
 
+    def awaits_base(self, db: apsw.Connection, space: int, generation: int, dimensions: int) -> bool:
+        """Whether a space is so large that it needs a base it does not have yet. If so, its build is started."""
+        view = self.caught_up(db, space, generation, dimensions)
+        return view is None or view.wants_base(self._limits)
+
     def settle(self) -> None:
         """Wait for the build that is running, if any."""
         self._builder.join()

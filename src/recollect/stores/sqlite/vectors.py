@@ -157,6 +157,10 @@ class VectorSearch:
         found = db.execute(Q["vectors_by_id"], (as_json(ids), space, generation))
         return {id: np.frombuffer(blob, "<f4") for id, blob in found}
 
+    def awaits_index(self, db: apsw.Connection, space: int, generation: int, dimensions: int) -> bool:
+        """Whether a space needs an index that is not there yet. If so, it is built in the background."""
+        return self._views.awaits_base(db, space, generation, dimensions)
+
     def settle(self) -> None:
         """Wait for the index that is being built in the background, if any."""
         self._views.settle()
