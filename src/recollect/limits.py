@@ -184,11 +184,16 @@ def check_time(what: str, value: object, now: datetime, *, ahead: bool = False) 
         raise InvalidRequest(f"{what} must be a time, not {type(value).__name__}: write {TIME_FORMS}")
     try:
         moment = value if isinstance(value, datetime) else _moment(value.strip().lower(), now, ahead=ahead)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return utc(moment)
     except OverflowError:
         raise InvalidRequest(f"{what} is {value}, which is outside the years 1 to 9999 in UTC") from None
     except ValueError:
         raise InvalidRequest(f"{what} is {value!r:.80}, which is not a time: write {TIME_FORMS}") from None
+
+
+def utc(moment: datetime) -> datetime:
+    """The same moment in UTC. A time without a zone is UTC."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _moment(words: str, now: datetime, *, ahead: bool) -> datetime:

@@ -16,7 +16,7 @@ from recollect.errors import BackendError, BackendTimeout, BackendUnavailable, I
 from recollect.settings import PostgresSettings
 from recollect.stores.postgres.connections import ATTEMPTS, Connections
 from recollect.stores.postgres.failures import BACKEND, Place, translate
-from recollect.stores.postgres.pool import Share
+from recollect.stores.sql_store import Share
 
 Make: TypeAlias = Callable[..., Awaitable[Connections]]
 Database: TypeAlias = AsyncConnection[Any]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from recollect.conformance.samples import ALL, HERE, MODEL, NOW, memory, nearest, record, unit
+from recollect.conformance.samples import ALL, HERE, MODEL, NOW, memory, nearest, raises, record, unit
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import Store
 from recollect.types import Generation
@@ -57,10 +57,7 @@ async def spec_publish_switches_in_one_step(store: Store) -> None:
     assert [hit.id for hit in old.hits] == ["b"]
     assert np.allclose((await store.vectors(HERE, ["a"], generation=MODEL))["a"], unit(1))
     assert np.allclose((await store.vectors(HERE, ["a"]))["a"], unit(0, 1))
-    assert {name: state for name, (state, _) in (await _states(store)).items()} == {
-        MODEL.model: "old",
-        NEXT.model: "current",
-    }
+    assert await _states(store) == {MODEL.model: ("old", 2), NEXT.model: ("current", 2)}
 
 
 async def spec_models_of_different_width_do_not_meet(store: Store) -> None:
@@ -120,11 +117,8 @@ async def spec_vectors_of_another_model_are_not_stored(store: Store) -> None:
     assert await nearest(store, unit(1)) == ["b"]
     await store.update(HERE, "b", {"text": "new"}, vector=unit(1), generation=MODEL, now=NOW)
     assert await nearest(store, unit(1)) == []
-    try:
+    with raises(EmbeddingMismatch):
         await store.put_vectors(HERE, [(memory("a"), unit(1))], generation=MODEL)
-    except EmbeddingMismatch:
-        return
-    raise AssertionError("a vector of the old model was stored")
 
 
 async def spec_an_old_generation_comes_back(store: Store) -> None:
@@ -152,12 +146,8 @@ async def spec_a_dropped_generation_is_gone(store: Store) -> None:
     assert await store.generations.publish(NEXT, without={})
     await store.generations.drop(MODEL)
     assert await _states(store) == {NEXT.model: ("current", 1)}
-    try:
+    with raises(EmbeddingMismatch):
         await store.search_vectors(HERE, unit(1), ALL, limit=1, generation=MODEL)
-    except EmbeddingMismatch:
-        pass
-    else:
-        raise AssertionError("a dropped generation was searched")
     await store.generations.begin(MODEL)
     assert [one.id for one in await store.generations.unembedded(HERE, MODEL, after="", limit=10)] == ["a"]
 
@@ -168,10 +158,7 @@ async def spec_one_change_at_a_time(store: Store) -> None:
     await store.generations.begin(NEXT)
     await store.generations.begin(NEXT)
     for refused in (WIDE, MODEL):
-        try:
+        with raises(InvalidRequest):
             await store.generations.begin(refused)
-        except InvalidRequest:
-            continue
-        raise AssertionError(f"{refused} was begun")
     await store.generations.drop(NEXT)
     await store.generations.begin(WIDE)

@@ -57,22 +57,9 @@ def _specs(module: ModuleType) -> Iterator[Spec]:
 
 
 AREAS = (
-    records,
-    threads,
-    history,
-    upkeep,
-    filters,
-    words,
-    vectors,
-    generations,
-    graph,
-    outbox,
-    usage,
-    grants,
-    tokens,
-    replies,
-    isolation,
-)
+    records, threads, history, upkeep, filters, words, vectors, generations, graph, outbox, usage, grants, tokens,
+    replies, isolation,
+)  # fmt: skip
 SPECS = tuple(spec for area in AREAS for spec in _specs(area))
 
 

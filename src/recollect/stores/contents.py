@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
-from recollect.limits import METADATA_BYTES, TAGS, check_supersedable
+from recollect.limits import METADATA_BYTES, TAGS, check_supersedable, utc
 from recollect.ports import GenerationState
 from recollect.types import Edge, EmbeddingState, Filter, Generation, Memory, Record
 
@@ -49,11 +49,6 @@ class Answer(NamedTuple):
 
     id: str
     created: bool
-
-
-def utc(moment: datetime) -> datetime:
-    """The same moment in UTC; a time without a zone is taken as UTC."""
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def json_text(value: Sequence[str] | Mapping[str, Any]) -> str:
@@ -346,11 +341,7 @@ def first_links(batch: Sequence[Record], answers: Sequence[Answer]) -> list[Edge
     edges = [edge for record, answer in zip(batch, answers, strict=True) if answer.created for edge in record.edges]
     check_edges(edges)
     settled = (
-        replace(
-            edge,
-            source=stands_for.get(edge.source, edge.source),
-            target=stands_for.get(edge.target, edge.target),
-        )
+        replace(edge, source=stands_for.get(edge.source, edge.source), target=stands_for.get(edge.target, edge.target))
         for edge in edges
     )
     return [edge for edge in settled if edge.source != edge.target]

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from recollect.stores.contents import Thread
+from recollect.stores.contents import Thread, position
+from recollect.types import Memory
 
 REACH: Final = 2
 """How many memories before and after one in its thread make up its context."""
@@ -21,6 +22,10 @@ class WordRow(NamedTuple):
     namespace: str
     thread: str | None = None
     place: int | None = None
+
+    @classmethod
+    def of(cls, row: int, memory: Memory) -> WordRow:
+        return cls(row, memory.title, memory.text, *position(memory))
 
 
 def by_thread(rows: Iterable[tuple[int, str, str | None, int | None]]) -> dict[Thread, dict[int, int]]:

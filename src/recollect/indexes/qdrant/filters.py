@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from qdrant_client import models
 
 from recollect.indexes.qdrant import points
+from recollect.limits import utc
 from recollect.types import Filter
 
 
@@ -45,15 +46,15 @@ def _named(where: Filter) -> Iterator[models.Condition]:
 
 def _measured(where: Filter) -> Iterator[models.Condition]:
     if where.since:
-        yield _at(points.TIME, models.DatetimeRange(gte=points.in_utc(where.since)))
+        yield _at(points.TIME, models.DatetimeRange(gte=utc(where.since)))
     if where.until:
-        yield _at(points.TIME, models.DatetimeRange(lt=points.in_utc(where.until)))
+        yield _at(points.TIME, models.DatetimeRange(lt=utc(where.until)))
     if where.min_quality is not None:
         yield _absent_or(points.QUALITY, models.Range(gte=where.min_quality))
     if not where.include_superseded:
         yield _equal(points.SUPERSEDED, False)
     if not where.include_expired:
-        now = points.in_utc(where.now or datetime.now(UTC))
+        now = utc(where.now or datetime.now(UTC))
         yield _absent_or(points.EXPIRES_AT, models.DatetimeRange(gt=now))
 
 

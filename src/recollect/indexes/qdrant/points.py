@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID, uuid5
 
 from qdrant_client import models
 
+from recollect.limits import utc
 from recollect.types import Memory, Scored
 
 if TYPE_CHECKING:
@@ -53,17 +53,12 @@ def payload(space: str, memory: Memory) -> dict[str, Any]:
         TAGS: list(memory.tags) or None,
         SOURCE: memory.source,
         THREAD: memory.thread,
-        TIME: in_utc(memory.occurred_at or memory.created_at).isoformat(timespec="microseconds"),
+        TIME: utc(memory.occurred_at or memory.created_at).isoformat(timespec="microseconds"),
         QUALITY: memory.quality,
         SUPERSEDED: memory.superseded_by is not None,
-        EXPIRES_AT: memory.expires_at and in_utc(memory.expires_at).isoformat(timespec="microseconds"),
+        EXPIRES_AT: memory.expires_at and utc(memory.expires_at).isoformat(timespec="microseconds"),
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def in_utc(moment: datetime) -> datetime:
-    """A time without a zone is taken as UTC."""
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def cosine(found: models.ScoredPoint) -> float:

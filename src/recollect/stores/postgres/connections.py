@@ -24,7 +24,8 @@ from recollect.settings import PostgresSettings
 from recollect.stores.named_sql import load
 from recollect.stores.postgres import letters, migrations
 from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, is_lost, translate
-from recollect.stores.postgres.pool import Address, Pool, Share, Types, closed, connect
+from recollect.stores.postgres.pool import Address, Pool, Types, closed, connect
+from recollect.stores.sql_store import Share
 from recollect.types import Migration
 
 T = TypeVar("T")

@@ -81,10 +81,7 @@ def _reason(error: psycopg.Error, place: Place) -> str:
 
 _REFUSALS: Final = ("authentication failed", "does not exist", "no pg_hba.conf entry", "not permitted", "no password")
 """How a server says that it will never let this role in; libpq passes on its words alone."""
-_REFUSED: Final[Meaning] = (
-    BackendError,
-    "{place} refuses the connection ({error}): check the URL of the store",
-)
+_REFUSED: Final[Meaning] = (BackendError, "{place} refuses the connection ({error}): check the URL of the store")
 _LOST: Final[Meaning] = (
     BackendUnavailable,
     "{place} cannot be reached ({error}): see that the server runs, and try again",
@@ -115,8 +112,5 @@ _MEANINGS: Final[Mapping[type[psycopg.Error], Meaning]] = {
         BackendError,
         "{place} does not allow this role to do it ({error}): let an administrator grant it the right",
     ),
-    errors.UndefinedTable: (
-        SchemaOutdated,
-        "{place} lacks a part of the store ({error}): run `recollect migrate`",
-    ),
+    errors.UndefinedTable: (SchemaOutdated, "{place} lacks a part of the store ({error}): run `recollect migrate`"),
 }

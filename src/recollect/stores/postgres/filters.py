@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from recollect.stores.contents import first_after, is_open, utc
+from recollect.limits import utc
+from recollect.stores.contents import first_after, is_open
 from recollect.stores.postgres.rows import Q
 from recollect.types import Filter
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from recollect.stores.contents import utc
+from recollect.limits import utc
 from recollect.stores.ledger import Done, SqlLedger, Step, leg_rows, recall_rows
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database

@@ -1,8 +1,13 @@
-"""The pool of connections to one server: how they are made, lent and given up.
+"""The pool of connections to one server: how they are made, lent and closed.
 
-The pool is the only gate in front of the server: whoever wants a connection waits here, for `acquire_timeout` at most,
-and takes it out of a share of the pool (see `Share`). A server that cannot be reached ends the wait at once, with the
-reason; and no answer is waited for without end.
+The pool is the only gate in front of the server. A call waits here for a connection, at most `acquire_timeout` seconds.
+What it needs the connection for decides how much of the pool it may use:
+
+- `search` leaves one connection free, so that many searches at once do not delay recalls that only read rows.
+- `rows`, reading the rows that a search found, may use the whole pool.
+- `other`, above all writes, may use half of it, so that recalls never wait behind slow writes.
+
+If the server cannot be reached, the wait ends at once with the reason. Every answer has a time limit.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -27,17 +32,13 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from recollect.errors import BackendError, BackendUnavailable
 from recollect.settings import PostgresSettings
 from recollect.stores.postgres.failures import BACKEND, Place, Unanswered, translate
+from recollect.stores.sql_store import Share
 
 T = TypeVar("T")
 Types: TypeAlias = Sequence[TypeInfo]
 Address: TypeAlias = Callable[[], Awaitable[str]]
 """The DSN to connect to. That of a private server has the server started first if it does not run."""
 
-Share: TypeAlias = Literal["search", "rows", "other"]
-"""What a connection is wanted for. Searches leave one connection free, so that a crowd of them does not delay recalls
-that only have to read the rows they found: those (`rows`) may use the whole pool. Everything else, above all writes,
-gets half of the pool, however many ask, so that recalls never wait for a crowd of slow writes.
-"""
 WARM: Final = 3
 """Connections that are kept open: the lanes of one recall."""
 GRACE: Final = 5.0

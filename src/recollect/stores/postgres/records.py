@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from recollect.limits import utc
 from recollect.ports import Beside, Mark, Sample
-from recollect.stores.contents import Space, content_hash, standing, utc
+from recollect.stores.contents import Space, content_hash, standing
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.filters import rows_clause, where_clause
 from recollect.stores.postgres.rows import Q, firsts, rows_of, stored
@@ -27,13 +28,7 @@ async def copies(db: Database, space: Space, memories: Sequence[Memory]) -> list
 
 
 async def page(
-    db: Database,
-    space: Space,
-    where: Filter,
-    *,
-    limit: int,
-    after: str | None = None,
-    newest_first: bool = False,
+    db: Database, space: Space, where: Filter, *, limit: int, after: str | None = None, newest_first: bool = False
 ) -> Page:
     """One page in id order, or with the highest ids first; the cursor is the last id on it."""
     condition, values = rows_clause(space.number, where)

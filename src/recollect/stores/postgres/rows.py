@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from recollect.stores.columns import Codec
-from recollect.stores.contents import Space, utc
+from recollect.limits import utc
+from recollect.stores.contents import Space
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database
+from recollect.stores.sql_store import Codec
 from recollect.types import Memory
 
 _LISTS: Final = {"ids": "text", "hashes": "bytea", "rows": "bigint", "seeds": "text"}

@@ -11,20 +11,11 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from recollect.ports import VectorHits, WordHits, WordSearch
+from recollect.ports import WordHits, WordSearch
 from recollect.settings import PostgresSettings, Settings
 from recollect.stores.address import path_of
 from recollect.stores.contents import Space, stream_edges
-from recollect.stores.postgres import (
-    graph,
-    letters,
-    records,
-    text_indexes,
-    vectors,
-    word_scores,
-    words,
-    writes,
-)
+from recollect.stores.postgres import graph, letters, records, text_indexes, vectors, word_scores, words, writes
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.changing import PostgresGenerations
 from recollect.stores.postgres.connections import Connections
@@ -32,23 +23,13 @@ from recollect.stores.postgres.generations import GenerationRow
 from recollect.stores.postgres.ledger import PostgresLedger
 from recollect.stores.postgres.numbers import NOWHERE, Numbers
 from recollect.stores.postgres.owners import Owner
-from recollect.stores.postgres.pool import Share
 from recollect.stores.postgres.rows import ensure_space, fetch
 from recollect.stores.postgres.vectors import VectorSearch
-from recollect.types import (
-    Background,
-    Edge,
-    Filter,
-    Generation,
-    Migration,
-    Record,
-    Remembered,
-    Scored,
-)
+from recollect.stores.sql_store import Share, SqlStore
+from recollect.types import Edge, Filter, Generation, Migration, Record, Remembered
 
 if TYPE_CHECKING:
     from recollect.stores.postgres.server import EmbeddedServer
-    from recollect.types import Vector
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,11 +61,12 @@ def _writes(
     return method
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """A store in a schema of a database. Open it before use, and close it after."""
 
     name = "postgres"
     in_process = False
+    _vectors: VectorSearch
 
     def __init__(self, dsn: str, settings: PostgresSettings | None = None, *, create: bool = True) -> None:
         self.settings = settings or PostgresSettings()
@@ -175,7 +157,7 @@ class PostgresStore:
         return self._vectors.loading(expected)
 
     async def settle(self, space: str) -> None:
-        while await self._read_vectors(space, self._vectors.awaits_index, False):
+        while await self._read_vectors(space, self._vectors.awaits_index, False, share="other"):
             await self._vectors.settle()
 
     async def check(self) -> None:
@@ -250,52 +232,14 @@ class PostgresStore:
 
     # Vectors
 
-    async def search_vectors(
-        self,
-        space: str,
-        vector: Vector,
-        where: Filter,
-        *,
-        limit: int,
-        ef_search: int | None = None,
-        generation: Generation | None = None,
-    ) -> VectorHits:
-        async def work(db: Database, number: int, made: GenerationRow) -> VectorHits:
-            return await self._vectors.search(db, number, made, vector, where, limit, ef_search)
-
-        return await self._read_vectors(space, work, VectorHits([]), "search", generation)
-
-    async def vector_background(
-        self, space: str, vector: Vector, *, generation: Generation | None = None
-    ) -> Background | None:
-        async def work(db: Database, number: int, made: GenerationRow) -> Background | None:
-            return await self._vectors.background(db, number, made, vector)
-
-        return await self._read_vectors(space, work, None, "search", generation)
-
-    async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
-        async def work(db: Database, number: int, generation: GenerationRow) -> dict[str, builtins.list[Scored]]:
-            return await self._vectors.nearest_to(db, number, generation, ids, limit)
-
-        return await self._read_vectors(space, work, {})
-
-    async def vectors(
-        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
-    ) -> dict[str, Vector]:
-        async def work(db: Database, number: int, made: GenerationRow) -> dict[str, Vector]:
-            return await self._vectors.fetch(db, number, made, ids)
-
-        return await self._read_vectors(space, work, {}, "rows", generation)
-
     async def _read_vectors(
         self,
         space: str,
         work: Callable[[Database, int, GenerationRow], Awaitable[T]],
         nothing: T,
-        share: Share = "other",
         generation: Generation | None = None,
+        share: Share = "search",
     ) -> T:
-        """What `work` finds among the vectors of a space; where there are none, `nothing`."""
         number = await self._numbers.of(space)
 
         async def run(db: Database) -> T:

@@ -143,12 +143,7 @@ class FrequenciesWithin(Frequencies):
 
     async def _learn(self, expressions: Sequence[str], most: int | None) -> None:
         numbers = await rows_of(
-            self._db,
-            Q["count_within"],
-            space=self._space,
-            namespaces=self._namespaces,
-            queries=expressions,
-            most=most,
+            self._db, Q["count_within"], space=self._space, namespaces=self._namespaces, queries=expressions, most=most
         )
         self._counts.learn(self._known, expressions, [number for (number,) in numbers], most)
 

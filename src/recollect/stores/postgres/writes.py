@@ -13,55 +13,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from recollect.limits import check_same_text
-from recollect.stores.contents import (
-    Answer,
-    New,
-    Space,
-    Thread,
-    changed,
-    changed_hash,
-    check_changes,
-    check_dimensions,
-    check_is_current,
-    check_succession,
-    copy_refused,
-    embedding_state,
-    first_links,
-    fitting,
-    joining,
-    missing,
-    of_current_model,
-    passage,
-    places,
-    position,
-    record_hash,
-    sift,
-    superseding_refused,
-    threads_of,
-    unknown_generation,
-    utc,
-)
+from recollect.limits import check_same_text, utc
+from recollect.stores import contents
+from recollect.stores.contents import Answer, New, Space, Thread
 from recollect.stores.postgres import graph, vectors, words
 from recollect.stores.postgres.bulk import MANY, Database, Table, write_rows
 from recollect.stores.postgres.rows import COLUMNS, Q, Stored, decode, encode, fetch, firsts, new_rows, rows_of, stored
+from recollect.stores.threads import WordRow
 from recollect.types import Generation, Memory, Record, Remembered
 
 if TYPE_CHECKING:
     from recollect.types import Vector
 
 MEMORIES: Final = Table("memories", {"space": "int4", "row": "int8", "hash": "bytea", **COLUMNS})
-HITS: Final = Table(
-    "hits",
-    {
-        "space": "int4",
-        "row": "int8",
-        "hits": "int8",
-        "last_hit_at": "timestamptz",
-        "used": "int8",
-        "last_used_at": "timestamptz",
-    },
-)
+_COUNTED: Final = {"hits": "int8", "last_hit_at": "timestamptz", "used": "int8", "last_used_at": "timestamptz"}
+HITS: Final = Table("hits", {"space": "int4", "row": "int8", **_COUNTED})
 
 
 async def add(db: Database, space: Space, batch: Sequence[Record], rows: Sequence[int] = ()) -> list[Remembered]:
@@ -69,11 +35,11 @@ async def add(db: Database, space: Space, batch: Sequence[Record], rows: Sequenc
     memory that was there first, and joins it.
     """
     now = datetime.now(UTC)
-    batch = of_current_model(batch, await _model(db))
-    await _lock_threads(db, space.number, threads_of(record.memory for record in batch))
+    batch = contents.of_current_model(batch, await _model(db))
+    await _lock_threads(db, space.number, contents.threads_of(record.memory for record in batch))
     new, answers = await _sift(db, space.number, batch, now)
     added = await _insert(db, space, new, rows[: len(new)] or await new_rows(db, len(new))) if new else {}
-    await graph.link_present(db, space.number, first_links(batch, answers))
+    await graph.link_present(db, space.number, contents.first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in added}
     memories = added | (await fetch(db, space, copied) if copied else {})
     for record, answer in zip(batch, answers, strict=True):
@@ -88,9 +54,9 @@ async def supersede(db: Database, space: Space, old: str, new: Record | str, *, 
     """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
     await db.execute(Q["lock_successions"], {"space": space.number})
     by = new if isinstance(new, str) else await _successor(db, space, old, new)
-    check_succession(await fetch(db, space, (old, by)), old, by)
+    contents.check_succession(await fetch(db, space, (old, by)), old, by)
     if old in await firsts(db, Q["successors"], space=space.number, id=by):
-        raise superseding_refused(old, by)
+        raise contents.superseding_refused(old, by)
     await db.execute(Q["supersede"], {"space": space.number, "old": old, "new": by, "now": utc(now)})
     return (await fetch(db, space, [by]))[by]
 
@@ -99,9 +65,9 @@ async def _successor(db: Database, space: Space, old: str, record: Record) -> st
     """The id of what is to replace a memory that is here, stored now or before. The memory is locked before anything is
     stored: others that remember the same texts wait for this transaction, and it does not wait for them.
     """
-    await _lock_threads(db, space.number, threads_of([record.memory]))
+    await _lock_threads(db, space.number, contents.threads_of([record.memory]))
     if not await rows_of(db, Q["forgetting"], space=space.number, ids=[old]):
-        raise missing(old)
+        raise contents.missing(old)
     ((memory, _),) = await add(db, space, [record])
     check_same_text(record.memory, memory)
     return memory.id
@@ -120,7 +86,7 @@ async def update(
     """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
     goes: the vector, and the memory's own links to its nearest.
     """
-    check_changes(changes)
+    contents.check_changes(changes)
     if vector is not None and generation not in (None, await _model(db)):
         vector = None
     return await _change(db, space, await _hold(db, space, id, changes), changes, vector, now)
@@ -130,10 +96,10 @@ async def _join(db: Database, space: Space, copy: Memory, record: Record, now: d
     """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over. What
     others join at the same time is kept: it is read again once nobody else can change it.
     """
-    if not joining(copy, record.memory, now):
+    if not contents.joining(copy, record.memory, now):
         return copy
     held = await _hold(db, space, copy.id, {})
-    changes = joining(held.memory, record.memory, now)
+    changes = contents.joining(held.memory, record.memory, now)
     vector = record.vector if "title" in changes else None
     return await _change(db, space, held, changes, vector, now) if changes else held.memory
 
@@ -142,13 +108,13 @@ async def _change(
     db: Database, space: Space, old: Stored, changes: Mapping[str, Any], vector: Vector | None, now: datetime
 ) -> Memory:
     number = space.number
-    new = await _placed(db, number, changed(old.memory, changes, vector, now))
-    hash = changed_hash(old.hash, old.memory, new)
+    new = await _placed(db, number, contents.changed(old.memory, changes, vector, now))
+    hash = contents.changed_hash(old.hash, old.memory, new)
     for other in await firsts(db, Q["ids_by_hash"], space=number, hash=hash):
         if other != new.id:
-            raise copy_refused(new.id, other)
+            raise contents.copy_refused(new.id, other)
     await _replace(db, number, hash, old, new)
-    if passage(new) != passage(old.memory):
+    if contents.passage(new) != contents.passage(old.memory):
         await vectors.remove(db, number, [old.row])
     if vector is not None:
         pairs = [(old.row, vector)]
@@ -180,9 +146,9 @@ async def put_vectors(
     db: Database, space: Space, embedded: Sequence[tuple[Memory, Vector]], *, generation: Generation | None = None
 ) -> None:
     """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
-    check_is_current(generation, await _model(db))
+    contents.check_is_current(generation, await _model(db))
     found = await rows_of(db, Q["embedding"], space=space.number, ids=[memory.id for memory, _ in embedded])
-    made = fitting(embedded, {id: (title, text) for id, _, title, text in found})
+    made = contents.fitting(embedded, {id: (title, text) for id, _, title, text in found})
     pairs = [(row, made[id]) for id, row, _, _ in found if id in made]
     if pairs:
         await vectors.put(db, space.number, await _generation_for(db, pairs), pairs)
@@ -199,7 +165,7 @@ async def _analyze_if_new(db: Database) -> None:
 
 async def _sift(db: Database, space: int, batch: Sequence[Record], now: datetime) -> tuple[list[New], list[Answer]]:
     """What is new, and what answers the rest, which nobody else forgets until the transaction ends."""
-    hashes = [record_hash(record) for record in batch]
+    hashes = [contents.record_hash(record) for record in batch]
     ids = [record.memory.id for record in batch]
     found = await rows_of(db, Q["originals"], space=space, ids=ids, hashes=hashes, now=now)
     if released := [hash for id, hash, over in found if over and hash != id.encode()]:
@@ -208,7 +174,7 @@ async def _sift(db: Database, space: int, batch: Sequence[Record], now: datetime
     here = {id for id, _ in held}
     copied = {hash: id for id, hash in held}
     originals = [id if id in here else copied.get(hash) for id, hash in zip(ids, hashes, strict=True)]
-    return sift(batch, hashes, originals)
+    return contents.sift(batch, hashes, originals)
 
 
 async def _insert(db: Database, space: Space, new: Sequence[New], rows: Sequence[int]) -> dict[str, Memory]:
@@ -216,7 +182,7 @@ async def _insert(db: Database, space: Space, new: Sequence[New], rows: Sequence
     number = space.number
     memories = [record.memory for _, record in new]
     columns = [
-        encode(record.memory, place=place, embedding=embedding_state(record))
+        encode(record.memory, place=place, embedding=contents.embedding_state(record))
         for (_, record), place in zip(new, await _places(db, number, memories), strict=True)
     ]
     heads = [(number, row, hash) for row, (hash, _) in zip(rows, new, strict=True)]
@@ -226,7 +192,7 @@ async def _insert(db: Database, space: Space, new: Sequence[New], rows: Sequence
     await _add(db, "add_tags", number, [row for row, memory in zip(rows, added, strict=True) if memory.tags])
     unlinked = [row for row, (_, record) in zip(rows, new, strict=True) if not record.linked]
     await _add(db, "add_unlinked", number, unlinked)
-    await words.put(db, number, [_word_row(row, memory) for row, memory in zip(rows, added, strict=True)])
+    await words.put(db, number, [WordRow.of(row, memory) for row, memory in zip(rows, added, strict=True)])
     given = ((row, record.vector) for row, (_, record) in zip(rows, new, strict=True))
     if pairs := [(row, vector) for row, vector in given if vector is not None]:
         await vectors.add(db, number, await _generation_for(db, pairs), pairs)
@@ -236,12 +202,12 @@ async def _insert(db: Database, space: Space, new: Sequence[New], rows: Sequence
 async def _hold(db: Database, space: Space, id: str, changes: Mapping[str, Any]) -> Stored:
     """A memory that nobody else changes until the transaction ends, nor the threads that it is in and goes to."""
     seen = await stored(db, space, Q["memories"], ids=[id])
-    held = threads_of(memory for one in seen for memory in (one.memory, replace(one.memory, **changes)))
+    held = contents.threads_of(memory for one in seen for memory in (one.memory, replace(one.memory, **changes)))
     await _lock_threads(db, space.number, held)
     here = await stored(db, space, Q["changing"], id=id)
     if not here:
-        raise missing(id)
-    await _lock_threads(db, space.number, threads_of([here[0].memory]) - held)
+        raise contents.missing(id)
+    await _lock_threads(db, space.number, contents.threads_of([here[0].memory]) - held)
     return here[0]
 
 
@@ -254,13 +220,13 @@ async def _lock_threads(db: Database, space: int, threads: Iterable[Thread]) -> 
 
 async def _places(db: Database, space: int, memories: Sequence[Memory]) -> list[int | None]:
     """Each memory's place in its thread, which is locked."""
-    threads = list(threads_of(memories))
+    threads = list(contents.threads_of(memories))
     if not threads:
         return [None] * len(memories)
     namespaces, names = [thread.namespace for thread in threads], [thread.name for thread in threads]
     found = await rows_of(db, Q["last_places"], space=space, namespaces=namespaces, threads=names)
     ends = {Thread(namespace, name): last for namespace, name, last in found if last is not None}
-    return [*places(memories, ends)]
+    return [*contents.places(memories, ends)]
 
 
 async def _placed(db: Database, space: int, memory: Memory) -> Memory:
@@ -272,9 +238,9 @@ async def _placed(db: Database, space: int, memory: Memory) -> Memory:
 async def _replace(db: Database, space: int, hash: bytes, old: Stored, new: Memory) -> None:
     """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
     row = old.row
-    if position(new) != position(old.memory):
+    if contents.position(new) != contents.position(old.memory):
         await words.remove(db, space, [row])
-    if passage(new) != passage(old.memory):
+    if contents.passage(new) != contents.passage(old.memory):
         await graph.unlink_nearest(db, space, row)
         await graph.unlink_others(db, space, [row])
         await _add(db, "add_unlinked", space, [row])
@@ -284,8 +250,8 @@ async def _replace(db: Database, space: int, hash: bytes, old: Stored, new: Memo
     if new.tags != old.memory.tags:
         await db.execute(Q["delete_tags"], {"space": space, "row": row})
         await _add(db, "add_tags", space, [row])
-    if _word_row(row, new) != _word_row(row, old.memory):
-        await words.put(db, space, [_word_row(row, new)])
+    if WordRow.of(row, new) != WordRow.of(row, old.memory):
+        await words.put(db, space, [WordRow.of(row, new)])
 
 
 async def _add(db: Database, statement: str, space: int, rows: Sequence[int]) -> None:
@@ -304,8 +270,8 @@ async def _generation_for(db: Database, given: Iterable[tuple[int, Vector]]) -> 
     """The generation that these vectors of rows belong to."""
     generation = await vectors.generation(db)
     if generation is None:
-        raise unknown_generation()
-    check_dimensions((vector for _, vector in given), generation.generation)
+        raise contents.unknown_generation()
+    contents.check_dimensions((vector for _, vector in given), generation.generation)
     return generation
 
 
@@ -313,7 +279,3 @@ async def _model(db: Database) -> Generation | None:
     """The model of the vectors that answer, which stays so until the transaction ends."""
     known = await vectors.held(db)
     return known.generation if known else None
-
-
-def _word_row(row: int, memory: Memory) -> words.WordRow:
-    return words.WordRow(row, memory.title, memory.text, *position(memory))

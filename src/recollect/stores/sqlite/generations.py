@@ -12,16 +12,8 @@ import apsw
 
 from recollect.errors import EmbeddingMismatch
 from recollect.ports import GenerationState
-from recollect.stores.contents import (
-    Space,
-    check_dimensions,
-    check_may_begin,
-    check_may_drop,
-    fitting,
-    not_next,
-    passage,
-    unknown_generation,
-)
+from recollect.stores import contents
+from recollect.stores.contents import Space
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite import records, vectors
@@ -78,8 +70,8 @@ def current_for(db: apsw.Connection, given: Sequence[Vector]) -> int:
     """The number of the generation that these vectors are stored in."""
     known = current(db)
     if known is None:
-        raise unknown_generation()
-    check_dimensions(given, known[1])
+        raise contents.unknown_generation()
+    contents.check_dimensions(given, known[1])
     return known[0]
 
 
@@ -91,7 +83,7 @@ def _found(db: apsw.Connection, wanted: Generation) -> tuple[int, str]:
 def _next(db: apsw.Connection, wanted: Generation) -> int:
     number, state = _found(db, wanted)
     if state != "next":
-        raise not_next(wanted)
+        raise contents.not_next(wanted)
     return number
 
 
@@ -103,7 +95,7 @@ def _all(db: apsw.Connection) -> list[GenerationState]:
 
 
 def _begin(db: apsw.Connection, wanted: Generation) -> None:
-    if check_may_begin(wanted, _all(db)):
+    if contents.check_may_begin(wanted, _all(db)):
         return
     now = micros(datetime.now(UTC))
     number, state = _found(db, wanted)
@@ -123,18 +115,18 @@ def _unembedded(db: apsw.Connection, name: str, wanted: Generation, after: str, 
 
 def _put(db: apsw.Connection, name: str, wanted: Generation, embedded: Sequence[tuple[Memory, Vector]]) -> None:
     number, space = _next(db, wanted), Space(number_of(db, name), name)
-    check_dimensions((vector for _, vector in embedded), wanted)
+    contents.check_dimensions((vector for _, vector in embedded), wanted)
     stored = fetch(db, space, [memory.id for memory, _ in embedded])
-    made = fitting(embedded, {id: passage(memory) for id, memory in stored.items()})
+    made = contents.fitting(embedded, {id: contents.passage(memory) for id, memory in stored.items()})
     rows = row_numbers(db, space.number, made)
-    pairs = [vectors.VectorRow(row, text_digest(*passage(stored[id])), made[id]) for id, row in rows.items()]
+    pairs = [vectors.VectorRow(row, text_digest(*contents.passage(stored[id])), made[id]) for id, row in rows.items()]
     vectors.put(db, space.number, number, tick(db), pairs)
 
 
 def _publish(db: apsw.Connection, wanted: Generation, without: Mapping[str, Sequence[str]]) -> bool:
     number, known = _next(db, wanted), current(db)
     if known is None:
-        raise unknown_generation()
+        raise contents.unknown_generation()
     skipped = {row for space, ids in without.items() for id in ids for (row,) in db.execute(Q["row_of"], (space, id))}
     lacking = {row for _, row in db.execute(Q["rows_without"], (known[0], number, len(skipped) + 1))}
     if not lacking <= skipped:
@@ -150,7 +142,7 @@ def _publish(db: apsw.Connection, wanted: Generation, without: Mapping[str, Sequ
 def _drop_some(db: apsw.Connection, wanted: Generation) -> bool:
     """Whether nothing is left of it."""
     number, state = _found(db, wanted)
-    check_may_drop(wanted, state)
+    contents.check_may_drop(wanted, state)
     if state == "gone":
         return True
     db.execute(Q["drop_some"], (number, _DROPPED_AT_ONCE))

@@ -9,9 +9,10 @@ from typing import Final
 
 import apsw
 
-from recollect.stores.columns import Codec
+from recollect.limits import utc
 from recollect.stores.contents import Space, json_text
 from recollect.stores.named_sql import load
+from recollect.stores.sql_store import Codec
 from recollect.types import Memory
 
 Q = load(__name__, "records.sql")
@@ -24,8 +25,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def micros(moment: datetime) -> int:
-    """Whole microseconds since 1970, UTC; a time without a zone is taken as UTC."""
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    """Whole microseconds since 1970, UTC."""
+    return (utc(moment) - _EPOCH) // _MICROSECOND
 
 
 def moment(micros: int) -> datetime:

@@ -9,15 +9,16 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from recollect.errors import ConfigError, IndexBuilding
-from recollect.ports import VectorHits, WordHits, WordSearch
+from recollect.ports import WordHits, WordSearch
 from recollect.settings import Settings
 from recollect.stores.address import MEMORY, path_of
 from recollect.stores.contents import Space, stream_edges
+from recollect.stores.sql_store import Share, SqlStore
 from recollect.stores.sqlite import (
     backups,
     closing,
@@ -35,19 +36,7 @@ from recollect.stores.sqlite.ledger import SqliteLedger
 from recollect.stores.sqlite.owners import Owner
 from recollect.stores.sqlite.rows import NOWHERE, ensure_space, fetch, number_of
 from recollect.stores.sqlite.vectors import VectorSearch
-from recollect.types import (
-    Background,
-    Edge,
-    Filter,
-    Generation,
-    Migration,
-    Record,
-    Remembered,
-    Scored,
-)
-
-if TYPE_CHECKING:
-    from recollect.types import Vector
+from recollect.types import Edge, Filter, Generation, Migration, Record, Remembered
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,11 +66,12 @@ def _writes(
     return method
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """A store in one file, which several processes may share. Open it before use, and close it after."""
 
     name = "sqlite"
     in_process = True
+    _vectors: VectorSearch
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).absolute()  # the process may go to another folder
@@ -245,54 +235,14 @@ class SqliteStore:
 
     # Vectors
 
-    async def search_vectors(
-        self,
-        space: str,
-        vector: Vector,
-        where: Filter,
-        *,
-        limit: int,
-        ef_search: int | None = None,
-        generation: Generation | None = None,
-    ) -> VectorHits:
-        def work(db: apsw.Connection, number: int, made: int) -> VectorHits:
-            return self._vectors.search(db, number, made, vector, where, limit, ef_search)
-
-        return await self._read_vectors(space, work, VectorHits([]), generation)
-
-    async def vector_background(
-        self, space: str, vector: Vector, *, generation: Generation | None = None
-    ) -> Background | None:
-        def work(db: apsw.Connection, number: int, made: int) -> Background | None:
-            return self._vectors.background(db, number, made, vector)
-
-        return await self._read_vectors(space, work, None, generation)
-
-    async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
-        def work(db: apsw.Connection, number: int, generation: int) -> dict[str, builtins.list[Scored]]:
-            return self._vectors.nearest_to(db, number, generation, ids, limit)
-
-        return await self._read_vectors(space, work, {})
-
-    async def vectors(
-        self, space: str, ids: Sequence[str], *, generation: Generation | None = None
-    ) -> dict[str, Vector]:
-        def work(db: apsw.Connection, number: int, made: int) -> dict[str, Vector]:
-            return self._vectors.fetch(db, number, made, ids)
-
-        return await self._read_vectors(space, work, {}, generation)
-
     async def _read_vectors(
         self,
         space: str,
         work: Callable[[apsw.Connection, int, int], T],
         nothing: T,
         generation: Generation | None = None,
+        share: Share = "search",  # noqa: ARG002 (Postgres alone shares connections out)
     ) -> T:
-        """What `work` finds among the vectors of a space, given the numbers of the space and of the generation; where
-        there are none, `nothing`.
-        """
-
         def run(db: apsw.Connection) -> T:
             number, made = number_of(db, space), searchable(db, generation)
             return nothing if made is None or number == NOWHERE else work(db, number, made)

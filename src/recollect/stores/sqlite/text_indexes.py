@@ -107,8 +107,7 @@ def put(db: apsw.Connection, space: int, texts: Sequence[tuple[int, str]]) -> No
     """Index (row, text) in every text index that the file carries."""
     for name in _carried(db):
         db.executemany(
-            Q["put_text"].format(name=name),
-            ((row, _placed(_CONFIGURATIONS[name], space, text)) for row, text in texts),
+            Q["put_text"].format(name=name), ((row, _placed(_CONFIGURATIONS[name], space, text)) for row, text in texts)
         )
 
 

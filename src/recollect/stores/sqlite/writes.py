@@ -13,35 +13,13 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from recollect.limits import check_same_text
-from recollect.stores.contents import (
-    Answer,
-    New,
-    Space,
-    Thread,
-    changed,
-    changed_hash,
-    check_changes,
-    check_is_current,
-    check_succession,
-    copy_refused,
-    embedding_state,
-    first_links,
-    fitting,
-    joining,
-    missing,
-    of_current_model,
-    passage,
-    places,
-    position,
-    record_hash,
-    sift,
-    superseding_refused,
-    threads_of,
-)
+from recollect.stores import contents
+from recollect.stores.contents import Answer, New, Space, Thread
 from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite import graph, records, vectors, words
 from recollect.stores.sqlite.generations import current_for, model_of
 from recollect.stores.sqlite.rows import Q, as_json, decode, encode, fetch, micros, row_numbers, tick
+from recollect.stores.threads import WordRow
 from recollect.types import Generation, Memory, Record, Remembered
 
 if TYPE_CHECKING:
@@ -51,10 +29,10 @@ if TYPE_CHECKING:
 def add(db: apsw.Connection, space: Space, batch: Sequence[Record]) -> list[Remembered]:
     """Store what is new; what is not is answered with the memory that was there first, and joins it."""
     now = datetime.now(UTC)
-    batch = of_current_model(batch, model_of(db))
+    batch = contents.of_current_model(batch, model_of(db))
     new, answers = _sift(db, space.number, batch, now)
     stored = _insert(db, space, new) if new else {}
-    graph.link_present(db, space.number, first_links(batch, answers))
+    graph.link_present(db, space.number, contents.first_links(batch, answers))
     copied = {answer.id for answer in answers if answer.id not in stored}
     memories = stored | (fetch(db, space, copied) if copied else {})
     for record, answer in zip(batch, answers, strict=True):
@@ -66,9 +44,9 @@ def add(db: apsw.Connection, space: Space, batch: Sequence[Record]) -> list[Reme
 def supersede(db: apsw.Connection, space: Space, old: str, new: Record | str, *, now: datetime) -> Memory:
     """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
     by = new if isinstance(new, str) else _successor(db, space, old, new)
-    check_succession(fetch(db, space, (old, by)), old, by)
+    contents.check_succession(fetch(db, space, (old, by)), old, by)
     if old in records.successors(db, space.number, by):
-        raise superseding_refused(old, by)
+        raise contents.superseding_refused(old, by)
     tick(db)
     db.execute(Q["supersede"], (space.number, old, by, micros(now)))
     return fetch(db, space, [by])[by]
@@ -77,7 +55,7 @@ def supersede(db: apsw.Connection, space: Space, old: str, new: Record | str, *,
 def _successor(db: apsw.Connection, space: Space, old: str, record: Record) -> str:
     """The id of what is to replace a memory that is here, stored now or before."""
     if not row_numbers(db, space.number, [old]):
-        raise missing(old)
+        raise contents.missing(old)
     ((memory, _),) = add(db, space, [record])
     check_same_text(record.memory, memory)
     return memory.id
@@ -96,17 +74,17 @@ def update(
     """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
     goes: the vector, and the memory's own links to its nearest.
     """
-    check_changes(changes)
+    contents.check_changes(changes)
     old = fetch(db, space, [id]).get(id)
     if old is None:
-        raise missing(id)
+        raise contents.missing(id)
     fits = generation in (None, model_of(db))
     return _change(db, space, old, changes, vector if fits else None, now)
 
 
 def _join(db: apsw.Connection, space: Space, copy: Memory, record: Record, now: datetime) -> Memory:
     """A memory with what its copy says beside it; a vector is that of both, with the title that it takes over."""
-    changes = joining(copy, record.memory, now)
+    changes = contents.joining(copy, record.memory, now)
     return _change(db, space, copy, changes, record.vector if "title" in changes else None, now) if changes else copy
 
 
@@ -115,14 +93,14 @@ def _change(
 ) -> Memory:
     id, number = old.id, space.number
     row, mark = row_numbers(db, number, [id])[id], records.marks(db, space, [id])[id]
-    new = _placed(db, number, changed(old, changes, vector, now))
-    hash = changed_hash(mark.hash, old, new)
+    new = _placed(db, number, contents.changed(old, changes, vector, now))
+    hash = contents.changed_hash(mark.hash, old, new)
     for other in records.ids_by_hash(db, number, [hash]).values():
         if other != id:
-            raise copy_refused(id, other)
+            raise contents.copy_refused(id, other)
     _replace(db, number, row, hash, old, new)
     seq = tick(db)
-    if passage(new) != passage(old):
+    if contents.passage(new) != contents.passage(old):
         vectors.remove(db, number, seq, [row])
     if vector is not None:
         _put_vectors(db, number, seq, [_vector_row(row, new, vector)])
@@ -154,9 +132,9 @@ def put_vectors(
     generation: Generation | None = None,
 ) -> None:
     """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
-    check_is_current(generation, model_of(db))
+    contents.check_is_current(generation, model_of(db))
     stored = fetch(db, space, [memory.id for memory, _ in embedded])
-    made = fitting(embedded, {id: passage(memory) for id, memory in stored.items()})
+    made = contents.fitting(embedded, {id: contents.passage(memory) for id, memory in stored.items()})
     rows = row_numbers(db, space.number, made)
     if rows:
         _put_vectors(db, space.number, tick(db), [_vector_row(row, stored[id], made[id]) for id, row in rows.items()])
@@ -164,10 +142,10 @@ def put_vectors(
 
 
 def _sift(db: apsw.Connection, space: int, batch: Sequence[Record], now: datetime) -> tuple[list[New], list[Answer]]:
-    hashes = [record_hash(record) for record in batch]
+    hashes = [contents.record_hash(record) for record in batch]
     db.execute(Q["release_expired"], (space, as_json(hash.hex() for hash in hashes), micros(now)))
     stored = records.originals(db, space, [record.memory.id for record in batch], hashes)
-    return sift(batch, hashes, stored)
+    return contents.sift(batch, hashes, stored)
 
 
 def _insert(db: apsw.Connection, space: Space, new: Sequence[New]) -> dict[str, Memory]:
@@ -177,14 +155,14 @@ def _insert(db: apsw.Connection, space: Space, new: Sequence[New]) -> dict[str, 
     rows = range(last + 1, last + 1 + len(new))
     memories = [record.memory for _, record in new]
     columns = [
-        encode(record.memory, place=place, embedding=embedding_state(record))
+        encode(record.memory, place=place, embedding=contents.embedding_state(record))
         for (_, record), place in zip(new, _places(db, number, memories), strict=True)
     ]
     heads = ((row, number, hash, int(record.linked)) for row, (hash, record) in zip(rows, new, strict=True))
     db.executemany(Q["insert_memory"], (head + rest for head, rest in zip(heads, columns, strict=True)))
     stored = [decode(space.name, values) for values in columns]
     _put_tags(db, number, zip(rows, stored, strict=True))
-    words.put(db, number, [_word_row(row, memory) for row, memory in zip(rows, stored, strict=True)])
+    words.put(db, number, [WordRow.of(row, memory) for row, memory in zip(rows, stored, strict=True)])
     embedded = [
         _vector_row(row, record.memory, record.vector)
         for row, (_, record) in zip(rows, new, strict=True)
@@ -202,24 +180,24 @@ def _placed(db: apsw.Connection, space: int, memory: Memory) -> Memory:
 
 def _replace(db: apsw.Connection, space: int, row: int, hash: bytes, old: Memory, new: Memory) -> None:
     """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
-    if position(new) != position(old):
+    if contents.position(new) != contents.position(old):
         words.remove(db, space, [row])
-    if passage(new) != passage(old):
+    if contents.passage(new) != contents.passage(old):
         graph.unlink_nearest(db, space, [row])
     db.execute(Q["delete_tags"], (as_json([row]),))
     columns = encode(new, place=new.place, embedding=new.embedding)
     db.execute(Q["update_memory"], (row, hash, *columns))
     _put_tags(db, space, [(row, new)])
-    if _word_row(row, new) != _word_row(row, old):
-        words.put(db, space, [_word_row(row, new)])
+    if WordRow.of(row, new) != WordRow.of(row, old):
+        words.put(db, space, [WordRow.of(row, new)])
 
 
 def _places(db: apsw.Connection, space: int, memories: Sequence[Memory]) -> list[int | None]:
     """Each memory's place in its thread."""
     lasts: dict[Thread, int | None] = {
-        thread: db.execute(Q["last_place"], (space, *thread)).get for thread in threads_of(memories)
+        thread: db.execute(Q["last_place"], (space, *thread)).get for thread in contents.threads_of(memories)
     }
-    return [*places(memories, {thread: last for thread, last in lasts.items() if last is not None})]
+    return [*contents.places(memories, {thread: last for thread, last in lasts.items() if last is not None})]
 
 
 def _put_tags(db: apsw.Connection, space: int, memories: Iterable[tuple[int, Memory]]) -> None:
@@ -233,8 +211,4 @@ def _put_vectors(db: apsw.Connection, space: int, seq: int, given: Sequence[vect
 
 
 def _vector_row(row: int, memory: Memory, vector: Vector) -> vectors.VectorRow:
-    return vectors.VectorRow(row, text_digest(*passage(memory)), vector)
-
-
-def _word_row(row: int, memory: Memory) -> words.WordRow:
-    return words.WordRow(row, memory.title, memory.text, *position(memory))
+    return vectors.VectorRow(row, text_digest(*contents.passage(memory)), vector)
