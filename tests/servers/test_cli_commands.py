@@ -26,7 +26,17 @@ def test_remember_then_recall(cli: Cli) -> None:
     assert (hit["memory"]["thread"], hit["memory"]["place"]) == ("ledger", 7)
     assert {"lane", "rank", "raw", "normalised", "contribution", "kind"} == set(hit["why"][0])
     assert hit["snippet"]["text"] == "Invoice 12345 was paid on 3 May"
-    assert set(answer) == {"hits", "degraded", "lanes", "took", "query", "recipe", "expected", "truncated"}
+    assert set(answer) == {
+        "hits",
+        "degraded",
+        "lanes",
+        "took",
+        "query",
+        "recipe",
+        "expected",
+        "truncated",
+        "nearest_miss",
+    }
     assert {lane["lane"] for lane in answer["lanes"]} == {"vector", "keyword", "graph"}
 
 
@@ -254,7 +264,7 @@ def test_migrate_has_nothing_to_do(cli: Cli) -> None:
 
 def test_recipes_lists_them_all(cli: Cli) -> None:
     """`recipes` shows all of them with their lanes."""
-    names = ["balanced", "polyant", "polyant_knowledge", "sci", "pgmemory", "drobek", "novamem"]
+    names = ["balanced", "careful", "polyant", "polyant_knowledge", "sci", "pgmemory", "drobek", "novamem"]
     assert [recipe["name"] for recipe in cli.json("recipes")] == names
     shown = cli("recipes").stdout
     for part in (*names, "episodic-keyword", "RRF k=60", "MMR lambda 0.7", "ts_rank_cd", "+0.5 for the title"):
