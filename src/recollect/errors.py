@@ -68,6 +68,15 @@ class EmbeddingMismatch(RecollectError):
             "with that embedder, or change the store to yours: `recollect reembed --embedder NAME`"
         )
 
+    @classmethod
+    def after_change(cls, current: Generation, known: Generation) -> EmbeddingMismatch:
+        """The model that a store was changed to, and the one that this process still works with."""
+        return cls(
+            f"this store was changed to {current.model} ({current.dimensions} dimensions), and this process still asks "
+            f"the old vectors of {known.model}, which lack what was stored since: restart it with the embedder of "
+            f"{current.model} (--embedder, RECOLLECT_EMBEDDER, or `embedder` in recollect.toml)"
+        )
+
 
 class BackendError(RecollectError):
     """A storage engine failed; the driver's own error is the cause."""

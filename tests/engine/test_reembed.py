@@ -12,11 +12,12 @@ import pytest
 
 from recollect import AsyncRecollect, InvalidRequest
 from recollect.embedders.hashing import HashingEmbedder
+from recollect.engine import embedding
 from recollect.engine.reembed import ReembedProgress, drop_old
 from recollect.errors import EmbeddingError, EmbeddingMismatch
 from recollect.ports import Role
 from recollect.settings import Settings
-from recollect.types import Generation
+from recollect.types import Generation, Recall
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
@@ -60,25 +61,73 @@ async def test_the_client_goes_over_to_the_new_model(url: str) -> None:
             await by_meaning(r, "owls")
 
 
+@pytest.fixture
+def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every recall looks whether the store has changed to another model."""
+    monkeypatch.setattr(embedding, "LOOK_SECONDS", 0.0)
+
+
+async def by_old_vectors(r: AsyncRecollect, text: str) -> Recall:
+    """The answer of a client once it knows that the store has changed. A recall does not wait for its own look."""
+    while not (answer := await r.space("work").recall(text, limit=5)).degraded:
+        pass
+    return answer
+
+
+@pytest.mark.usefixtures("looks_each_time")
 async def test_another_open_client_goes_on_with_the_old_vectors(url: str) -> None:
     """Its questions are compared with vectors of its own model as long as they are kept; what it remembers waits for
-    somebody with the new model. Once the old vectors are dropped, its vector lane says why it cannot answer.
+    somebody with the new model. Its answers are degraded and say what to do, also when the old vectors are gone.
     """
     await filled(url)
     async with AsyncRecollect(url, embedder=OLD) as other, AsyncRecollect(url, embedder=OLD) as r:
-        before = await by_meaning(other, "invoices")
+        before, _ = await by_meaning(other, "invoices")
         await r.reembed(NEW)
-        assert await by_meaning(other, "invoices") == before
+        after, _ = await by_meaning(other, "invoices")
+        assert after == before
         stored = await other.space("work").remember("a note by the other about hedgehogs")
         assert stored.memory.embedding == "pending"
         await r.space("work").settle()
         assert (await by_meaning(r, "hedgehogs"))[0][0] == "a note by the other about hedgehogs"
-        await r.drop_vectors("old")
-        answer = await other.space("work").recall("invoices")
-        lane = next(lane for lane in answer.lanes if lane.leg == "vector")
-        assert answer.degraded
-        assert "hashing-32" in str(lane.reason)
-        assert any("invoices" in hit.memory.text for hit in answer.hits)
+        for status in ("ok", "failed"):
+            answer = await by_old_vectors(other, "invoices")
+            (lane,) = [lane for lane in answer.lanes if lane.incomplete]
+            assert (lane.leg, lane.status) == ("vector", status)
+            assert "changed to hashing-32 (32 dimensions)" in lane.reason
+            assert "old vectors of hashing-64" in lane.reason
+            assert "restart it with the embedder of hashing-32 (--embedder" in lane.reason
+            assert any("invoices" in hit.memory.text for hit in answer.hits)
+            await r.drop_vectors("old")
+
+
+@pytest.mark.usefixtures("looks_each_time")
+async def test_a_client_with_the_old_model_recovers_when_the_store_changes_back(url: str) -> None:
+    """It need not be restarted then."""
+    await filled(url)
+    async with AsyncRecollect(url, embedder=OLD) as other, AsyncRecollect(url, embedder=OLD) as r:
+        await r.reembed(NEW)
+        assert not (await other.ready()).ok
+        await by_old_vectors(other, "invoices")
+        await r.reembed(OLD, back=True)
+        assert (await other.ready()).ok
+        assert not (await by_meaning(other, "invoices"))[1]
+
+
+async def test_doctor_and_ready_name_the_model_and_how_far_a_change_is(url: str) -> None:
+    """And a client that still works with the old model is told what to do."""
+    await filled(url)
+    async with AsyncRecollect(url, embedder=OLD) as other, AsyncRecollect(url, embedder=OLD) as r:
+        with pytest.raises(EmbeddingError, match="down"):
+            await r.reembed(Stopping(32))
+        vectors = {check.name: check for check in (await other.doctor()).checks}["vectors"]
+        assert vectors.detail == "hashing-64, 64 dimensions; the change to hashing-32 has 16 of 40 vectors"
+        await r.reembed(NEW)
+        store, embedder = (await other.ready()).checks
+        assert (store.ok, store.detail) == (True, "sqlite answers, with vectors of hashing-32")
+        vectors = {check.name: check for check in (await other.doctor()).checks}["vectors"]
+        for told in (embedder, vectors):
+            assert not told.ok
+            assert "restart it with the embedder of hashing-32" in told.detail
 
 
 async def test_what_others_write_meanwhile_is_caught_up(url: str) -> None:

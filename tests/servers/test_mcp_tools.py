@@ -154,7 +154,7 @@ async def test_an_answer_says_when_a_part_of_it_is_missing(
     assert answer.structured_content["degraded"] is True
     assert len(answer.structured_content["hits"]) == 2
     assert any("the embedding service is down" in why for why in answer.structured_content["degraded_because"])
-    assert text_of(answer).startswith("Degraded: a part of the search did not answer (vector: ")
+    assert text_of(answer).startswith("Degraded: a part of the answer may be missing (vector: ")
 
 
 async def test_searching_takes_weights(agent: str, work: AsyncSpace) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import BackendError, BackendTimeout, EmbeddingError, RecollectError
+from recollect.ports import GenerationState
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -46,8 +47,11 @@ async def examine(engine: Engine) -> Diagnosis:
         return f"{engine.store.name} answers, with {len(spaces)} space{'' if len(spaces) == 1 else 's'}"
 
     async def generation() -> str:
-        known = await engine.embedding.check()
-        return f"{known.model}, {known.dimensions} dimensions" if known else "no vectors yet"
+        await engine.embedding.check()
+        await engine.embedding.current()
+        if why := engine.embedding.outdated:
+            raise why
+        return described(await engine.store.generations.all())
 
     async def embedder() -> str:
         space = next(iter(await engine.store.spaces()), "default")  # a key may be a space's own
@@ -72,10 +76,13 @@ async def answering(engine: Engine) -> Diagnosis:
 
     async def store() -> str:
         await engine.store.check()
-        return f"{engine.store.name} answers"
+        current = await engine.embedding.current()
+        return f"{engine.store.name} answers" + (f", with vectors of {current.model}" if current else "")
 
     async def embedder() -> str:
         asked = engine.embedding.embedder
+        if outdated := engine.embedding.outdated:
+            raise outdated
         if why := engine.gates.of("embedder", asked).why_skipped():
             raise EmbeddingError(f"{asked.name} {why}")
         return f"{asked.name} works"
@@ -83,6 +90,18 @@ async def answering(engine: Engine) -> Diagnosis:
     looks = {"store": store, **{name: _answers(feeder) for name, feeder in engine.feeders.items()}}
     checks = await asyncio.gather(*(_try(name, _in_time(name, look)) for name, look in looks.items()))
     return Diagnosis((*checks, await _try("embedder", embedder)))
+
+
+def described(states: Sequence[GenerationState]) -> str:
+    """The model that answers, and how far a change to another one has come."""
+    by_state = {one.state: one for one in states}
+    current, coming = by_state.get("current"), by_state.get("next")
+    if current is None:
+        return "no vectors yet"
+    told = f"{current.generation.model}, {current.generation.dimensions} dimensions"
+    if coming is not None:
+        told += f"; the change to {coming.generation.model} has {coming.vectors:,} of {current.vectors:,} vectors"
+    return told
 
 
 def _answers(feeder: Feeder) -> Callable[[], Awaitable[str]]:

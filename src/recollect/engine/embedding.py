@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from recollect.errors import EmbeddingError, EmbeddingMismatch
+from recollect.errors import EmbeddingError, EmbeddingMismatch, RecollectError
 from recollect.ports import Embedder, Records
 from recollect.types import Generation, Memory
 
 if TYPE_CHECKING:
     from recollect.types import Vectors
+
+LOOK_SECONDS: Final = 5.0
+"""Between two looks at whether another process changed the store to another model."""
 
 
 class Passages(NamedTuple):
@@ -24,14 +30,17 @@ class Embedding:
     """An embedder bound to a store: the store's first vectors decide the model, another one is refused.
 
     Which generation this process works with is decided once, and changed by `use`. When another process changes the
-    store to another model, this one goes on asking the old vectors, but its own are not stored any more (`outdated`).
+    store to another model, this one goes on asking the old vectors. Its own are not stored any more, and its answers
+    say so (`outdated`).
     """
 
     def __init__(self, embedder: Embedder, records: Records) -> None:
         self.embedder = embedder
         self._records = records
         self._generation: Generation | None = None
-        self.outdated = False
+        self._current: Generation | None = None
+        self._look: asyncio.Task[None] | None = None
+        self._looked_at = 0.0
 
     @property
     def generation(self) -> Generation | None:
@@ -40,7 +49,38 @@ class Embedding:
 
     def use(self, embedder: Embedder, generation: Generation) -> None:
         """Embed with another model from now on, which the store was changed to."""
-        self.embedder, self._generation, self.outdated = embedder, generation, False
+        self.embedder, self._generation, self._current = embedder, generation, generation
+
+    @property
+    def outdated(self) -> EmbeddingMismatch | None:
+        """That the store has changed to another model, and what to do."""
+        known, current = self._generation, self._current
+        return None if known is None or current in (None, known) else EmbeddingMismatch.after_change(current, known)
+
+    def look_now_and_then(self) -> None:
+        """See, in the background, whether the store has changed to another model."""
+        now = time.monotonic()
+        if self._generation is not None and now >= self._looked_at + LOOK_SECONDS and self._look is None:
+            self._looked_at = now
+            self._look = asyncio.create_task(self._look_quietly())
+            self._look.add_done_callback(self._looked)
+
+    async def current(self) -> Generation | None:
+        """The generation that answers now, whichever this process works with."""
+        self._current = await self._records.generation()
+        return self._current
+
+    async def close(self) -> None:
+        """Wait for a look that is under way."""
+        if self._look is not None:
+            await asyncio.wait([self._look])
+
+    async def _look_quietly(self) -> None:
+        with suppress(RecollectError):  # a store that is away tells whoever asks it
+            await self.current()
+
+    def _looked(self, _: asyncio.Task[None]) -> None:
+        self._look = None
 
     @property
     def is_known(self) -> bool:
@@ -51,6 +91,7 @@ class Embedding:
         """The store's generation (None while it has no vectors). Raises EmbeddingMismatch."""
         if self._generation is None:
             self._generation = await self._records.generation()
+            self._looked_at = time.monotonic()
         known = self._generation
         if known is not None:
             dimensions = self.embedder.dimensions

@@ -76,6 +76,7 @@ class Engine:
 
     async def close(self) -> None:
         """Finish what is running. The caller closes the store and the embedder."""
+        await self.embedding.close()
         await self._questions.close()
         await self.rerankers.close()
         await self.scoring.close()

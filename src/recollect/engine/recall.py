@@ -33,7 +33,7 @@ from recollect.engine.lanes import longest_deadline, rankings_of, run_lanes
 from recollect.engine.query import Query
 from recollect.engine.sharing import FindVisible, Sharing
 from recollect.engine.usage import HitCounter
-from recollect.errors import BackendUnavailable, RecallFailed
+from recollect.errors import BackendUnavailable, EmbeddingMismatch, RecallFailed
 from recollect.legs.question import Question
 from recollect.limits import check_vector
 from recollect.types import LaneReport, Recall
@@ -90,6 +90,7 @@ class Recaller:
             why = f"vector dimensions and grants could not be read from {self._engines.store}: {in_words(error)}"
             reports = [LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes]
             return _because(error, RecallFailed(why, lanes=reports))
+        self._embedding.look_now_and_then()
         # No wait from here on: the question's vector and what it is compared with are of one generation.
         generation, embedder = self._embedding.generation, self._questions.embedder
         if generation is not None:
@@ -109,7 +110,7 @@ class Recaller:
             started=started,
             together=SharedWork(self._engines.outside),
         )
-        return await answer(self._engines, query, question)
+        return _by_old_vectors(await answer(self._engines, query, question), self._embedding.outdated)
 
     async def _known_first(self, space: str, query: Query) -> tuple[int | None, FindVisible]:
         """The dimensions of the store's vectors, and how to read what other spaces share."""
@@ -140,7 +141,7 @@ async def answer(engines: Engines, query: Query, question: Question) -> Recall |
     reports = [*(_as_read(report, found) for report in reports), *found.stages]
     return Recall(
         hits=found.hits,
-        degraded=bool(found.lost) or any(report.missing for report in reports),
+        degraded=any(report.incomplete for report in reports),
         lanes=tuple(reports),
         took=1000 * (time.monotonic() - question.started),
         query=query.text,
@@ -149,6 +150,14 @@ async def answer(engines: Engines, query: Query, question: Question) -> Recall |
         truncated=found.truncated,
         nearest_miss=found.miss,
     )
+
+
+def _by_old_vectors(outcome: Recall | RecallFailed, why: EmbeddingMismatch | None) -> Recall | RecallFailed:
+    """An answer whose vector lanes looked, or could not look, at what the store had before it changed its model."""
+    if why is None or isinstance(outcome, RecallFailed):
+        return outcome
+    lanes = [replace(lane, reason=str(why)) if lane.leg == "vector" and lane.wanted else lane for lane in outcome.lanes]
+    return replace(outcome, lanes=tuple(lanes), degraded=any(lane.incomplete for lane in lanes))
 
 
 def _because(cause: Exception, failed: RecallFailed) -> RecallFailed:

@@ -128,8 +128,7 @@ class Upkeep:
         try:
             await self._store.put_vectors(space, pairs, generation=made.generation)
         except EmbeddingMismatch:
-            if made.generation == self._embedding.generation:
-                self._embedding.outdated = True
+            await self._embedding.current()
         return True
 
     async def _link_some(self, space: str) -> bool:

@@ -146,6 +146,11 @@ class LaneReport:
         """Whether the lane was wanted and did not answer."""
         return self.wanted and self.status != "ok"
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether something of a wanted lane is missing in the answer; `reason` says what."""
+        return self.wanted and (self.status != "ok" or bool(self.reason))
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:

@@ -113,10 +113,11 @@ def only_kinds(recipe: str) -> str:
 
 
 def degraded(answer: Recall) -> Iterable[Text]:
-    """One warning for each lane that did not answer."""
+    """One warning for each lane that did not answer, or not with everything."""
     for report in answer.lanes:
-        if report.missing:
-            yield Text(one_line(f"degraded: lane {report.lane} {report.status}: {report.reason}"), style=WARNING)
+        if report.incomplete:
+            status = "answered in part" if report.status == "ok" else report.status
+            yield Text(one_line(f"degraded: lane {report.lane} {status}: {report.reason}"), style=WARNING)
 
 
 def hit_block(rank: int, hit: Hit, *, space: str | None = None, explain: bool = False) -> RenderableType:

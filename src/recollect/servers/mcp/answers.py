@@ -30,13 +30,13 @@ def whole(value: object, name: str | None = None) -> Answer:
 
 def recalled(recall: Recall, space: str) -> Answer:
     """The hits of a recall in a space, best first, and whether something was missing."""
-    missing = [f"{report.lane}: {report.reason}" for report in recall.lanes if report.missing]
+    missing = [f"{report.lane}: {report.reason}" for report in recall.lanes if report.incomplete]
     hits = [_hit(hit, space) for hit in recall]
     document: dict[str, Any] = {"hits": hits, "degraded": recall.degraded}
     lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or [_nothing(recall)]
     if recall.degraded:
         document["degraded_because"] = missing
-        lines.insert(0, f"Degraded: a part of the search did not answer ({'; '.join(missing)}); the others did.")
+        lines.insert(0, f"Degraded: a part of the answer may be missing ({'; '.join(missing)}).")
     if recall.truncated:
         document["truncated"] = recall.truncated
         lines.append(f"Truncated: {recall.truncated}.")

@@ -131,8 +131,8 @@ _READ = (
         "Find what is remembered about something: by meaning, exact words and links at once. Use it before you answer "
         "anything that may depend on earlier conversations, decisions, preferences or facts, and before you remember "
         "something, to see what is known already. Returns hits, best first, each with id, snippet, confidence (the "
-        "probability that it answers), score and why it was found; `degraded` is true when a part of the search did "
-        "not answer. Read a whole memory with memory_get; if nothing fits, ask again in other words.",
+        "probability that it answers), score and why it was found; `degraded` is true when a part of the answer may "
+        "be missing. Read a whole memory with memory_get; if nothing fits, ask again in other words.",
         recall_carefully,
         {**RECALL, **FULL},
         ("query",),
