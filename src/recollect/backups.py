@@ -1,7 +1,7 @@
-"""backup and restore: all that a store holds as one file, and back into a store, whole or by spaces.
+"""backup and restore: a whole store as one file, and back into a store, whole or by spaces.
 
-A backup is itself a store file, so it can also be opened. It takes its name only once it is whole, checked and on the
-disk; nothing of it is left if it fails.
+A backup is a SQLite store, so it can also be opened. It gets its name once it is complete, verified and on disk. A
+failed backup leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recollect.ports import Store
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup that was written: its file, and how many memories of each space are in it."""
+    """A written backup: its file, and its number of memories by space."""
 
     file: str
     spaces: Mapping[str, int]
@@ -33,7 +33,7 @@ class Backup:
 
 
 async def backup(store: Store, path: str | Path, *, force: bool, on_progress: OnProgress) -> Backup:
-    """Write a backup of an open store to a file that is not there yet, or with `force` in another backup's place."""
+    """Back up an open store to a new file, or with `force` over an existing one."""
     file = await asyncio.to_thread(_free_place, store, path, force)
     with TemporaryDirectory(dir=file.parent, prefix=".recollect-backup-") as folder:
         part = Path(folder, "memory.db")
@@ -45,8 +45,8 @@ async def backup(store: Store, path: str | Path, *, force: bool, on_progress: On
 async def restore(
     path: str | Path, target: Store, spaces: Sequence[str] | None, *, force: bool, on_progress: OnProgress
 ) -> Copied:
-    """Copy the spaces of a backup into a store that is not open, and compare them afterwards. A space that holds other
-    memories already is refused before anything is copied, unless `force` says to add to them.
+    """Copy the spaces of a backup into a closed store, then compare them. Without `force`, a space that already holds
+    other memories is refused before anything is copied.
     """
     source = composition.backup_file(await asyncio.to_thread(_written, path))
     refuse_same(source, target)
@@ -60,37 +60,36 @@ async def restore(
 
 
 async def _refuse_mixture(source: Store, target: Store, space: str) -> None:
-    """What a restore that was cut off has left is fine: it is all in the backup."""
+    """Raises InvalidRequest if the target holds other memories. Those of an interrupted restore are in the backup."""
     if not (await target.stats(space)).memories:
         return
     found = await compare(source, target, space)
     others = found.extra.count + found.different.count
     if others:
         raise InvalidRequest(
-            f"space {space!r} of {target.location} holds {others:,} memories that are not in the backup, or not the "
-            "same: restore into an empty store, or add what is missing with --force (force=True), which changes none "
-            "of them"
+            f"space {space!r} of {target.location} holds {others:,} memories that differ from the backup: restore into "
+            "an empty store, or add only what is missing with --force (force=True)"
         )
 
 
 def _written(path: str | Path) -> Path:
     file = _file(path)
     if not file.is_file():
-        raise ConfigError(f"there is no backup at {file}: name a file that `recollect backup FILE` wrote")
+        raise ConfigError(f"{file} does not exist: name a file that `recollect backup FILE` wrote")
     return file
 
 
 def _free_place(store: Store, path: str | Path, force: bool) -> Path:
-    """Where a backup may be written. What is there stays, unless it may be replaced."""
+    """The path to write to. Raises InvalidRequest if a backup must not be written there."""
     file = _file(path).absolute()
     if not file.parent.is_dir():
-        raise InvalidRequest(f"there is no folder {file.parent}: make it first, or name another file")
+        raise InvalidRequest(f"the folder {file.parent} does not exist: make it first, or name another file")
     if store.location == str(file.resolve()):
         raise InvalidRequest(f"{file} is the store itself: name another file")
     if file.exists() and not file.is_file():
         raise InvalidRequest(f"{file} is not a file: name another")
     if file.exists() and not force:
-        raise InvalidRequest(f"{file} is there already: name another file, or replace it with --force (force=True)")
+        raise InvalidRequest(f"{file} already exists: name another file, or replace it with --force (force=True)")
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidRequest(f"{file} is open as a store, or was not closed: name another file")
     return file
@@ -103,7 +102,7 @@ def _file(path: object) -> Path:
 
 
 def _put_in_place(part: Path, file: Path) -> None:
-    """On the disk first, then under its name."""
+    """Flush the file to disk, then give it its name."""
     _sync(part)
     part.replace(file)
     _sync(file.parent)

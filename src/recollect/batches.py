@@ -1,4 +1,4 @@
-"""How many texts become a few bounded pieces of work, and how those run side by side."""
+"""Splits work into batches of bounded size, and runs them concurrently."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ T = TypeVar("T")
 
 
 def by_length(lengths: Sequence[int], bound: int) -> Iterator[list[int]]:
-    """Positions in batches of similar length, longest first, each at most `bound` when padded to its longest.
-
-    A single text that is longer than `bound` is a batch of its own.
+    """Positions in batches of similar length, longest first, each at most `bound` when padded to its longest. A text
+    longer than `bound` is a batch by itself.
     """
     batch: list[int] = []
     for position in sorted(range(len(lengths)), key=lambda position: -lengths[position]):
@@ -25,10 +24,8 @@ def by_length(lengths: Sequence[int], bound: int) -> Iterator[list[int]]:
 
 
 async def side_by_side(work: Callable[[T], Awaitable[None]], pieces: Iterable[T], width: int) -> None:
-    """Do every piece, at most `width` at a time; the first failure cancels the rest and is raised.
-
-    Pieces are taken up one by one, so a question asked during a long import waits for `width` of its pieces, not
-    for all of them.
+    """Do every piece, at most `width` at a time. The first failure cancels the rest and is raised. Pieces start one by
+    one, so a question asked during a long import waits for `width` pieces, not for all.
     """
     left = iter(pieces)
 

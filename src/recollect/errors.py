@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree.
+"""All errors that Recollect raises on purpose.
 
     RecollectError
     ├─ ConfigError            before any I/O                          CLI exit 2
@@ -33,7 +33,7 @@ class RecollectError(Exception):
     """The root: catch this to catch everything that Recollect raises on purpose."""
 
     charged_to: str = ""
-    """The engine whose failure this is, once its gate has counted it: no other one is to answer for it."""
+    """The engine whose gate has counted this failure, so that no other gate counts it too."""
 
 
 class ConfigError(RecollectError):
@@ -49,7 +49,7 @@ class NotFound(RecollectError, LookupError):
 
 
 class NotAllowed(RecollectError):
-    """The caller may not do this, or may not do it in this space; `known` says whether we know who it is."""
+    """The caller may not do this, or not in this space. `known`: whether the caller showed a valid token."""
 
     def __init__(self, message: str, *, known: bool = True) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class EmbeddingMismatch(RecollectError):
 
     @classmethod
     def between(cls, known: Generation, model: str, dimensions: int | None) -> EmbeddingMismatch:
-        """The model that a store knows, and another that was to be used with it."""
+        """The error for a store whose vectors are of generation `known`, opened with another model."""
         here = model if dimensions is None else f"{model} ({dimensions} dimensions)"
         return cls(
             f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
@@ -95,7 +95,7 @@ class BackendTimeout(BackendUnavailable):
 
 
 class IndexBuilding(BackendUnavailable):
-    """An index that a search needs is being built; it says how far it is."""
+    """An index that a search needs is being built; the message says how far it is."""
 
 
 class SchemaOutdated(BackendError):
@@ -107,7 +107,7 @@ class EmbeddingError(RecollectError):
 
 
 class EmbeddingRefused(EmbeddingError):
-    """The key of a space is missing or wrong; spaces with another key may be served all the same."""
+    """The key of a space is missing or wrong. Spaces with another key may still work."""
 
 
 class RecallFailed(RecollectError):

@@ -1,6 +1,6 @@
-"""What a caller may ask for: every bound on texts, names, numbers and times, and the sentence each refusal says.
+"""Checks of everything a caller passes in: texts, names, numbers and times. No I/O.
 
-Applied once, at the engine's door, so that nothing behind it meets a bad value. Nothing here does I/O.
+The engine applies them once, before anything else, so the code behind it never sees a bad value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TEXT_BYTES = 1024 * 1024
 LINE_BYTES = 8 * 1024 * 1024
-"""More than the longest line that an import takes: 1 MiB of text, each byte of it escaped, and metadata."""
+"""The longest line of an import: 1 MiB of text with every byte escaped, and metadata."""
 QUERY_BYTES = 8 * 1024
 METADATA_BYTES = 256 * 1024
 METADATA_LEVELS = 64
@@ -30,25 +30,25 @@ SOURCE_CHARACTERS = 2000
 TAGS = 64
 NAMESPACES = 16
 ANSWER_BYTES = 8 * 1024 * 1024
-"""What the memories of one answer may say together."""
+"""The most text in one answer."""
 MAX_LIST_ITEMS = 1000
-"""Items of one list in a request, repeats included: a longer one is refused before any item is looked at."""
+"""The most items in a list of a request, including repeats. A longer list is refused before its items are read."""
 DIMENSIONS = 16_384
-"""Numbers of a vector in a request; what a store's own vectors have is checked later."""
+"""The most numbers in a vector of a request. Whether they match the store's is checked later."""
 WINDOW = 50
 MAX_HITS = 100
-"""Hits of one recall, unless its recipe allows fewer."""
+"""The most hits of a recall, unless its recipe allows fewer."""
 MAX_WEIGHT = 1e9
 VISIBLE = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
-"""A character that shows: not a blank, and not one of those that only steer others."""
+"""A visible character: neither white space nor a control or formatting character."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 CONFIGURATION = re.compile(r"[a-z_][a-z0-9_]{0,39}")
-"""A name that can be part of a statement, and of another name there, as it is."""
+"""A name that needs no quotes in SQL, alone or as part of another name."""
 SPAN = re.compile(r"(\d{1,6})([mhdw])")
 MINUTES = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 TIME_FORMS = "2026-05-03, 2026-05-03T10:00Z, 30m, 12h, 7d, 2w, now, today, yesterday or tomorrow"
-"""Every form of a time, for those who wrote another."""
+"""Every form of a time, for error messages."""
 
 
 def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
@@ -66,7 +66,7 @@ def check_characters(what: str, text: str, most_bytes: int = TEXT_BYTES) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise InvalidRequest(f"{what} holds half a character (a lone surrogate) at position {error.start}") from None
+        raise InvalidRequest(f"{what} holds a lone surrogate at position {error.start}: remove it") from None
     if size > most_bytes:
         raise InvalidRequest(f"{what} has {size:,} bytes, more than the {most_bytes:,} allowed: split it")
     return text
@@ -81,7 +81,7 @@ def check_name(what: str, name: object, *, most: int = NAME_CHARACTERS) -> str:
     if len(name) > most:
         raise InvalidRequest(f"{what} has {len(name):,} characters, more than the {most:,} allowed")
     if name.isascii() and name.isprintable():
-        return name  # most are, and nothing below can be wrong with them
+        return name  # most names, and nothing below applies to them
     if not NAME.fullmatch(name):
         raise InvalidRequest(f"{what} {name!r} holds a control character: remove it")
     return check_characters(what, name)
@@ -101,7 +101,7 @@ def check_names(what: str, names: object, *, most: int) -> tuple[str, ...]:
 
 
 def check_iterable(what: str, value: object) -> None:
-    """What is read item by item; a text would be read letter by letter."""
+    """Something to read item by item, but not a text, which would be read letter by letter."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable | AsyncIterable):
         raise InvalidRequest(f"{what} must be a list, a file or a generator, not {type(value).__name__}")
 
@@ -125,7 +125,7 @@ def check_choice(what: str, value: object, choices: Sequence[str]) -> None:
 
 
 def check_words(what: str, value: object) -> None:
-    """The analyzer's words, or a text-search configuration by a name that needs no quotes in SQL."""
+    """`analyzed`, or the name of a text-search configuration."""
     if not isinstance(value, str) or not CONFIGURATION.fullmatch(value):
         raise InvalidRequest(
             f"the {what} is {value!r:.80}, and must be analyzed, or a text-search configuration such as english"
@@ -133,7 +133,7 @@ def check_words(what: str, value: object) -> None:
 
 
 def check_weight(what: str, value: object) -> float:
-    """A lane's weight: a number from 0 up, and not so large that a sum of some would be none any more."""
+    """A lane's weight: a number from 0 up, small enough for a sum of weights to stay finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT:
         raise InvalidRequest(
             f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up to {MAX_WEIGHT:g}"
@@ -148,32 +148,30 @@ def check_flag(what: str, value: object) -> bool:
 
 
 def check_supersedable(memory: Memory, by: object) -> None:
-    """A memory is superseded once: by another only if it holds, by the same again at any time."""
+    """A memory can be superseded by one other memory only; doing that again is allowed."""
     if memory.superseded_by is not None and memory.superseded_by != by:
         raise InvalidRequest(
-            f"memory {memory.id!r} was superseded by {memory.superseded_by!r} already: supersede that one"
+            f"memory {memory.id!r} is already superseded by {memory.superseded_by!r}: supersede that one"
         )
 
 
 def check_line(number: int, size: int) -> None:
-    """A line of an import, counted from 1, so far as it was read."""
+    """The size of a line of an import, counted from 1."""
     if size > LINE_BYTES:
         raise InvalidRequest(f"line {number} is longer than {LINE_BYTES:,} bytes: nothing after it was read")
 
 
 def check_same_text(memory: Memory, stored: Memory) -> None:
-    """An id stands for one text: a memory that is answered by a stored one must say the same."""
+    """Raises InvalidRequest if the id is already used for another text."""
     if stored.text != memory.text:
-        raise InvalidRequest(
-            f"memory {memory.id!r} is there already and says something else: update it, or leave the id out"
-        )
+        raise InvalidRequest(f"memory {memory.id!r} already exists with another text: update it, or leave out the id")
 
 
 def check_time(what: str, value: object, now: datetime, *, ahead: bool = False) -> datetime | None:
     """A moment in UTC, from a datetime or from any of `TIME_FORMS`.
 
-    A time without a zone is UTC, and a day begins at midnight UTC. A span such as 7d counts back from `now`, or on
-    from it where a time to come is meant (`ahead`).
+    A time without a zone is UTC, and a day begins at midnight UTC. A span such as 7d counts back from `now`, or
+    forward with `ahead`.
 
     >>> check_time("since", "7d", datetime(2026, 5, 10, 12, tzinfo=UTC)).isoformat()
     '2026-05-03T12:00:00+00:00'
@@ -186,7 +184,7 @@ def check_time(what: str, value: object, now: datetime, *, ahead: bool = False) 
         moment = value if isinstance(value, datetime) else _moment(value.strip().lower(), now, ahead=ahead)
         return utc(moment)
     except OverflowError:
-        raise InvalidRequest(f"{what} is {value}, which is outside the years 1 to 9999 in UTC") from None
+        raise InvalidRequest(f"{what} is {value}, and must be within the years 1 to 9999 in UTC") from None
     except ValueError:
         raise InvalidRequest(f"{what} is {value!r:.80}, which is not a time: write {TIME_FORMS}") from None
 
@@ -209,7 +207,7 @@ def _moment(words: str, now: datetime, *, ahead: bool) -> datetime:
 
 
 def check_metadata(value: object) -> Mapping[str, Any]:
-    """A JSON object of a bounded size, as a copy of its own."""
+    """A copy of a JSON object, if it is not too large."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -228,7 +226,7 @@ def check_metadata(value: object) -> Mapping[str, Any]:
 
 
 def _is_deeper(value: object, most: int) -> bool:
-    """Whether objects and lists lie in each other more than so many times. Level by level: no depth is too much."""
+    """Whether objects and lists are nested deeper than `most`. Level by level, so no depth overflows the stack."""
     level: list[Any] = [value]
     for _ in range(most):
         items = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
@@ -237,7 +235,7 @@ def _is_deeper(value: object, most: int) -> bool:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in a JSON value, names included."""
+    """Every text in a JSON value, including names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -261,7 +259,7 @@ def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
         if vector.ndim != 1 or not vector.size:
             raise InvalidRequest(f"a vector must be one list of numbers, not of shape {vector.shape}")
         if dimensions is not None and vector.size != dimensions:
-            raise InvalidRequest(f"a vector of {vector.size} dimensions was given, and this store's have {dimensions}")
+            raise InvalidRequest(f"the vector has {vector.size} dimensions, and must have {dimensions} for this store")
         length = float(np.linalg.norm(vector))
     if not math.isfinite(length) or length == 0:
         raise InvalidRequest("a vector must hold finite numbers, not all of them 0")
@@ -269,7 +267,7 @@ def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
 
 
 def check_vectors(values: Sequence[Any], dimensions: int | None) -> list[Any]:
-    """Each as `check_vector` makes it: together where all are right, which takes a fraction of the time."""
+    """`check_vector` for several: together if all are right, which is much faster."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -280,5 +278,5 @@ def check_vectors(values: Sequence[Any], dimensions: int | None) -> list[Any]:
         lengths = np.linalg.norm(together, axis=-1, keepdims=True)
         usable = np.isfinite(lengths).all() and lengths.all()
     if together.ndim != 2 or not usable or together.shape[1] != (dimensions or together.shape[1]):
-        return [check_vector(value, dimensions) for value in values]  # which says what is wrong
+        return [check_vector(value, dimensions) for value in values]  # raises for the wrong one
     return [*(together / lengths)]

@@ -1,4 +1,4 @@
-"""Running a packaged ONNX model on this machine's own processor: what embedders and rerankers share."""
+"""Runs packaged ONNX models on this machine's CPU, for embedders and rerankers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Tokens: TypeAlias = npt.NDArray[np.int64]
-"""One row of token numbers for each text, and as many for its mask."""
+"""One row of token numbers, or of its mask, for each text."""
 
 
 def load_tokenizer(file: Path, most_tokens: int) -> Tokenizer:
-    """The tokenizer in a `tokenizer.json`; texts are cut after so many tokens."""
+    """The tokenizer in a `tokenizer.json`, cutting texts to `most_tokens`."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
@@ -29,21 +29,21 @@ def load_tokenizer(file: Path, most_tokens: int) -> Tokenizer:
 
 
 def load_session(file: Path) -> Any:
-    """An inference session of one thread: batches run side by side instead, which is faster for short texts."""
-    # The switch must be set before the import: since 1.29 that alone opens a cache file and starts an uploader on
-    # Linux and macOS. The call that follows covers Windows, and a process that imported onnxruntime before us.
+    """An inference session with one thread. Batches run concurrently instead, which is faster for short texts."""
+    # The variable must be set before the import, which since 1.29 opens a cache file and starts an uploader on Linux
+    # and macOS. The call after it covers Windows, and a process that imported onnxruntime before us.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime  # type: ignore[import-untyped]  # it ships no types
 
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    options.log_severity_level = 3  # errors alone: its warnings would be printed into the caller's terminal
+    options.log_severity_level = 3  # only errors: warnings would be printed into the caller's terminal
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 
 def padded(rows: Sequence[Sequence[int] | npt.NDArray[np.int32]], padding: int) -> tuple[Tokens, Tokens]:
-    """Token numbers of different lengths as one array, and the mask that says which of them count.
+    """Token numbers of different lengths as one array, and its mask.
 
     >>> ids, mask = padded([[5, 6, 7], [8]], padding=0)
     >>> ids.tolist(), mask.tolist()
@@ -57,12 +57,11 @@ def padded(rows: Sequence[Sequence[int] | npt.NDArray[np.int32]], padding: int) 
 
 
 def give_freed_memory_back() -> None:
-    """Let the system have what this process has freed, where that takes asking."""
-    # Loading a model leaves some 140 MB of freed memory behind, and glibc would keep it for the life of the process.
+    """Return freed memory to the system: after loading a model, glibc would keep some 140 MB of it for good."""
     with suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def cores() -> int:
-    """The cores this process may use, which in a container can be fewer than the machine has."""
+    """The cores that this process may use. In a container that can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

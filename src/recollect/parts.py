@@ -1,13 +1,13 @@
-"""Parts that are found by name: stores and indexes by the scheme of their URL, embedders and legs by their name.
+"""Finds parts by name: stores and indexes by the scheme of their URL, embedders and legs by their name.
 
 Recollect lists its own parts in tables (`composition.py`, `embedders/`, `legs/`). Another package adds parts as entry
-points of the same group, written in the same form:
+points of the same group:
 
     [project.entry-points."recollect.stores"]
     mydb = "mypkg.store:MyStore.from_url"
 
-A part is imported when it is used, not before. Other packages are looked through only for a name that is not ours, so
-nobody can replace a part of Recollect by installing something.
+A part is imported when first used. Entry points are read only for a name that is not ours, so an installed package
+cannot replace a part of Recollect.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Parts(Generic[T]):
         return [*self.ours, *sorted({point.name for point in self._points()} - self.ours.keys())]
 
     def load(self, name: str) -> T | None:
-        """The part of this name, imported. None: no installed package has one."""
+        """Import the part of this name. None: no installed package has it."""
         if name in self.ours:
             place, _, extra = self.ours[name].partition(" ")
             return self._imported(name, place, "recollect" + extra)
@@ -66,7 +66,7 @@ class Parts(Generic[T]):
             ) from error
         except (AttributeError, ValueError) as error:
             raise ConfigError(
-                f"{requirement} offers {name!r} in {self.group} as {place}, which is not there"
+                f"{requirement} offers {name!r} in {self.group} as {place}, which does not exist"
             ) from error
 
 

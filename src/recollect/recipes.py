@@ -356,7 +356,7 @@ def recipe(which: str | Recipe, known: Mapping[str, Recipe] = RECIPES) -> Recipe
     if isinstance(which, Recipe):
         return which
     if not isinstance(which, str) or which not in known:
-        raise InvalidRequest(f"there is no recipe {which!r}; there are: {', '.join(known)}")
+        raise InvalidRequest(f"the recipe {which!r} does not exist: use one of {', '.join(known)}")
     return known[which]
 
 

@@ -42,5 +42,5 @@ async def test_no_texts() -> None:
 @pytest.mark.parametrize("dimensions", [0, -1, 10**9])
 def test_impossible_dimensions(dimensions: int) -> None:
     """A width that no vector can have is refused."""
-    with pytest.raises(ConfigError, match=f"1 to 4096 dimensions, not {dimensions}"):
+    with pytest.raises(ConfigError, match=f"are {dimensions}, and must be from 1 to 4096"):
         HashingEmbedder(dimensions)

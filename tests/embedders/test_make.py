@@ -55,7 +55,9 @@ def test_a_known_prefix_can_be_declared_away() -> None:
 @pytest.mark.parametrize("spec", ["", "cohere", "openai", "openai:", "hashing:", "hashing:-1", "hashing:x", "local:"])
 def test_unknown(spec: str) -> None:
     """Anything else is refused with the list of choices."""
-    with pytest.raises(ConfigError, match=r"there is no embedder .*; choose one of: local, local:FOLDER, openai:MODEL"):
+    with pytest.raises(
+        ConfigError, match=r"the embedder .* does not exist: use one of local, local:FOLDER, openai:MODEL"
+    ):
         make_embedder(spec)
 
 

@@ -100,7 +100,9 @@ async def test_a_space_may_have_its_own_key(keys: Any) -> None:
 async def test_a_missing_key_names_the_setting() -> None:
     """Without a key nothing is sent, and the message says where to put one."""
     with serving(always()) as endpoint:
-        with pytest.raises(EmbeddingError, match=r"No key .* space 'home': set OPENAI_API_KEY, or `key` or `keys`"):
+        with pytest.raises(
+            EmbeddingError, match=r"there is no key .* space 'home': set OPENAI_API_KEY, or `key` or `keys`"
+        ):
             await ask(endpoint, TEXT, space="home", key=None, keys={"work": KEY})
         assert endpoint.asked == []
 
@@ -109,7 +111,7 @@ async def test_a_missing_key_names_the_setting() -> None:
 async def test_a_key_that_is_no_key(key: str) -> None:
     """A key with a line break or the like is refused before it reaches a header, and is not quoted."""
     with serving(always()) as endpoint:
-        with pytest.raises(EmbeddingError, match="holds a character no key can have") as caught:
+        with pytest.raises(EmbeddingError, match="has an invalid character") as caught:
             await ask(endpoint, TEXT, key=key)
         assert "sk-secret" not in str(caught.value)
 
@@ -128,7 +130,7 @@ async def test_too_long_a_wait_is_refused() -> None:
     """A provider that wants to be left alone for an hour is: no wait, and the message says how long."""
     waits = Waits()
     with serving(always(429, {"Retry-After": "3600"})) as endpoint:
-        with pytest.raises(EmbeddingError, match=r"HTTP 429, .*; it asks to wait 3600 s"):
+        with pytest.raises(EmbeddingError, match=r"HTTP 429, .*; try again in 3600 s"):
             await ask(endpoint, TEXT, sleep=waits)
         assert (len(endpoint.asked), waits.seconds) == (1, [])
 
@@ -276,7 +278,7 @@ async def test_no_secret_in_errors_reprs_and_logs(script: Script, caplog: pytest
 @pytest.mark.parametrize("base_url", ["", "example.org/v1", "ftp://example.org", "http://", "http://host:port"])
 def test_a_base_url_that_is_none(base_url: str) -> None:
     """A base URL that cannot be asked is refused at once."""
-    with pytest.raises(ConfigError, match="base_url is not a web address"):
+    with pytest.raises(ConfigError, match="base_url of the embeddings is not a web address"):
         OpenAIEmbedder("m", base_url=base_url)
 
 

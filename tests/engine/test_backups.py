@@ -102,13 +102,13 @@ async def test_nothing_is_overwritten(url: str, file: Path) -> None:
     """
     async with filled(url, file) as client:
         await client.backup(file)
-        with pytest.raises(InvalidRequest, match="is there already"):
+        with pytest.raises(InvalidRequest, match="already exists"):
             await client.backup(file)
         await client.space("work").remember("one more")
         assert (await client.backup(file, force=True)).spaces["work"] == 3
         with pytest.raises(InvalidRequest, match="is the store itself"):
             await client.backup(url.removeprefix("sqlite:///"), force=True)
-        with pytest.raises(InvalidRequest, match="there is no folder"):
+        with pytest.raises(InvalidRequest, match="does not exist: make it first"):
             await client.backup(file.parent / "deeper" / "tuesday.db")
         async with opened(file):
             with pytest.raises(InvalidRequest, match="is open as a store"):
@@ -164,7 +164,7 @@ async def test_a_restore_does_not_mix(url: str, file: Path) -> None:
     target = f"sqlite:///{file.parent / 'other.db'}"
     async with opened(target) as client:
         await client.space("work").remember("mine")
-    with pytest.raises(InvalidRequest, match=r"space 'work' of .* holds 1 memories that are not in the backup"):
+    with pytest.raises(InvalidRequest, match=r"space 'work' of .* holds 1 memories that differ from the backup"):
         await AsyncRecollect.restore(file, target)
     async with opened(target) as client:
         assert await texts(client) == {"work": ["mine"]}

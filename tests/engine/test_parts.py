@@ -68,8 +68,11 @@ def test_ours_cannot_be_replaced(tmp_path: Path) -> None:
     [
         (Settings(url="mysql://host/db"), "is not the URL of a store: write sqlite:///FILE"),
         (Settings(url="mysql://host/db"), "other packages open: broken://, notes://"),
-        (Settings(url="broken://x"), "theirs offers 'broken' in recollect.stores as theirs:nothing, which is not"),
-        (Settings(url="sqlite:///x.db", embedder="theirs"), "there is no embedder 'theirs'; choose one of: local"),
+        (
+            Settings(url="broken://x"),
+            "theirs offers 'broken' in recollect.stores as theirs:nothing, which does not exist",
+        ),
+        (Settings(url="sqlite:///x.db", embedder="theirs"), "the embedder 'theirs' does not exist: use one of local"),
         (Settings(url="sqlite:///x.db", embedder="needy:x"), r"pip install 'theirs\[big\]'"),
         (Settings(url="sqlite:///x.db", graph="shelf://x"), "'shelf://x' is not the URL of a graph index"),
         (Settings(url="sqlite:///x.db", vectors="shelf://x"), "'shelf://x' is not the URL of a vector index"),

@@ -124,7 +124,7 @@ async def test_an_id_that_says_something_else_is_refused(work: AsyncSpace) -> No
     after it.
     """
     await work.remember("one", id="k")
-    with pytest.raises(InvalidRequest, match=r"memory 'k' is there already and says something else: update it"):
+    with pytest.raises(InvalidRequest, match=r"memory 'k' already exists with another text: update it"):
         await work.remember("two", id="k")
     assert not (await work.remember("one", id="k")).created
     await work.update("k", text="two")
@@ -268,7 +268,9 @@ async def test_an_id_with_another_text_in_a_bulk_load_is_named(work: AsyncSpace,
     before = [Draft(f"note {n}", id=f"n{n}", vector=vector) for n in range(batch)]
     for bad, id in ((["other"], "k"), (["other"], "n0"), (["one", "two"], "new")):
         after = [Draft("fine", vector=vector), *(Draft(text, id=id, vector=vector) for text in bad)]
-        with pytest.raises(InvalidRequest, match=rf"memory {batch + len(after)} of the batch: memory '{id}' is there"):
+        with pytest.raises(
+            InvalidRequest, match=rf"memory {batch + len(after)} of the batch: memory '{id}' already exists"
+        ):
             await work.remember_many([*before, *after])
     assert [(await work.get(id)).text for id in ("k", "n0", "new")] == ["stored", "note 0", "one"]
     assert (await work.stats()).memories == batch + 3
@@ -374,7 +376,7 @@ async def test_of_corrections_at_once_one_holds(work: AsyncSpace) -> None:
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
     (new,) = [one for one in outcomes if isinstance(one, Memory)]
     refused = [str(one) for one in outcomes if isinstance(one, InvalidRequest)]
-    assert refused == [f"memory {old!r} was superseded by {new.id!r} already: supersede that one"] * 4
+    assert refused == [f"memory {old!r} is already superseded by {new.id!r}: supersede that one"] * 4
     assert [memory.id for memory in (await work.list()).memories] == [new.id]
 
 
@@ -400,7 +402,7 @@ async def test_a_correction_that_is_refused_changes_nothing(work: AsyncSpace) ->
     for text, id in (("The office is in Turin", None), ("The office is in Bari", copy.id), ("Nothing new", new.id)):
         with pytest.raises(InvalidRequest):
             await work.supersede(old, text, tags=["moved"], id=id)
-    with pytest.raises(InvalidRequest, match="says something else"):
+    with pytest.raises(InvalidRequest, match="already exists with another text"):
         await work.supersede(new.id, "The office is in Bari", id=copy.id)
     with pytest.raises(InvalidRequest, match="itself"):
         await work.supersede(new.id, "The office is in Milan", tags=["moved"])

@@ -158,7 +158,7 @@ async def test_a_store_that_had_a_token_asks_for_one(store: SqliteStore, tokens:
         ({"name": "n" * 201}, "more than the 200 allowed"),
         ({"expires": "2020-01-01"}, "expires is 2020-01-01T00:00:00+00:00, which is past"),
         ({"expires": "0d"}, "which is past"),
-        ({"expires": "999999w"}, "outside the years 1 to 9999"),
+        ({"expires": "999999w"}, "within the years 1 to 9999"),
         ({"expires": "soon"}, "expires is 'soon', which is not a time: write 2026-05-03,"),
         ({"expires": 90}, "expires must be a time, not int: write 2026-05-03,"),
     ],

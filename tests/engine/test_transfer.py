@@ -80,8 +80,8 @@ async def test_another_text_under_a_known_id_is_refused_by_its_line(work: AsyncS
     done = await work.import_lines([*(line for line in lines if "text" in json.loads(line)), *new])
     assert (done.created, done.copies, done.broken_count) == (2, 1, 2)
     assert [(line.number, line.reason) for line in done.broken] == [
-        (1, "memory 'k' is there already and says something else: update it, or leave the id out"),
-        (4, "memory 'n' is there already and says something else: update it, or leave the id out"),
+        (1, "memory 'k' already exists with another text: update it, or leave out the id"),
+        (4, "memory 'n' already exists with another text: update it, or leave out the id"),
     ]
     assert {m.text for m in (await work.list()).memories} == {"two", "same", "three", "five"}
 

@@ -142,7 +142,7 @@ async def test_a_store_that_is_given_is_used_once(folder: Path, tmp_path: Path) 
     await evaluate(folder, store_url=url, embedder="hashing")
     async with AsyncRecollect(url, embedder="hashing") as recollect:
         assert sorted(await recollect.spaces()) == ["chats/a", "chats/b", "other"]
-    with pytest.raises(InvalidRequest, match="already holds space 'chats/a'"):
+    with pytest.raises(InvalidRequest, match="already has the space 'chats/a'"):
         await evaluate(folder, store_url=url, embedder="hashing")
 
 
@@ -194,7 +194,7 @@ class Counting:
 async def test_an_unknown_recipe_is_refused_before_any_work(folder: Path) -> None:
     """A wrong name costs nothing: it is refused before the first text is embedded."""
     counting = Counting()
-    with pytest.raises(InvalidRequest, match="no recipe 'nonsense'"):
+    with pytest.raises(InvalidRequest, match="the recipe 'nonsense' does not exist"):
         await evaluate(folder, recipes=["balanced", "nonsense"], embedder=counting)
     assert counting.texts == []
 

@@ -87,7 +87,7 @@ async def test_what_is_written_is_read_again(tmp_path: Path, monkeypatch: pytest
     ("table", "reason"),
     [
         ({"balanced": {}}, "name of a built-in recipe"),
-        ({"mine": {"base": "none"}}, r"\[recipe.mine\]: there is no recipe 'none'"),
+        ({"mine": {"base": "none"}}, r"\[recipe.mine\]: the recipe 'none' does not exist"),
         ({"mine": {"colour": 3}}, "no setting 'colour'"),
     ],
 )

@@ -33,18 +33,18 @@ def test_backup_in_json(cli: Cli) -> None:
     cli.remember("one")
     file = str(cli.folder / "backup.db")
     assert cli.json("backup", file) == {"file": file, "spaces": {"default": 1}}
-    check_refused(cli, "is there already", "backup", file)
+    check_refused(cli, "already exists", "backup", file)
     assert cli.json("backup", file, "--force")["spaces"] == {"default": 1}
 
 
 def test_what_is_not_restored(cli: Cli) -> None:
     """A file that is not there, and a space that holds something else: one sentence each, and nothing changes."""
     file, other = str(cli.folder / "backup.db"), f"sqlite:///{cli.folder / 'other.db'}"
-    check_refused(cli, "there is no backup at", "restore", file, "--store", other)
+    check_refused(cli, "does not exist: name a file", "restore", file, "--store", other)
     cli.remember("one")
     cli("backup", file)
     mine = cli.remember("mine", "--store", other)
-    check_refused(cli, "memories that are not in the backup", "restore", file, "--store", other)
+    check_refused(cli, "memories that differ from the backup", "restore", file, "--store", other)
     assert [memory["id"] for memory in cli.json("list", "--store", other)["memories"]] == [mine]
     assert cli("restore", file, "--store", other, "--force").exit_code == 0
     assert len(cli.json("list", "--store", other)["memories"]) == 2

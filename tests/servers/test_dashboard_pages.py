@@ -146,7 +146,7 @@ async def test_an_answer_that_failed_keeps_the_question(work: AsyncSpace, client
         ({"limit": "many"}, "the number of hits is 'many', and must be a whole number"),
         ({"limit": "9" * 5000}, "and must be a whole number of at most 9 digits"),
         ({"limit": "0"}, "limit is 0, and must be from 1 to 100"),
-        ({"recipe": "goulash"}, "there is no recipe 'goulash'"),
+        ({"recipe": "goulash"}, "the recipe 'goulash' does not exist"),
         ({"q": "\N{ZERO WIDTH SPACE}"}, "the query is empty"),
         ({"q": "x" * 9000}, "more than the 8,192 allowed"),
     ],

@@ -69,14 +69,14 @@ async def here(client: AsyncRecollect) -> AsyncIterator[httpx.AsyncClient]:
         (b'{"query": "a", "limt": 5}', 422, "unknown name 'limt'"),
         (b'{"query": "a", "limit": 0}', 422, "limit is 0, and must be from 1 to 100"),
         (b'{"query": " "}', 422, "the query is empty: give it at least one word"),
-        (b'{"query": "\\ud800"}', 422, "half a character"),
+        (b'{"query": "\\ud800"}', 422, "a lone surrogate"),
         (b'{"query": "a\\u0000"}', 422, "NUL"),
-        (b'{"query": "a", "recipe": "nope"}', 422, "there is no recipe 'nope'"),
+        (b'{"query": "a", "recipe": "nope"}', 422, "the recipe 'nope' does not exist"),
         (b'{"query": "a", "weights": {"vector": NaN}}', 422, "the weight of 'vector' is nan"),
         (b'{"query": "a", "weights": {"vector": -1}}', 422, "must be a number from 0 up"),
         (b'{"query": "a", "lanes": {"vector": {"colour": 1}}}', 422, "has no setting 'colour'"),
         (b'{"query": "a", "since": "soon"}', 422, "is not a time: write 2026-05-03"),
-        (b'{"query": "a", "vector": [1, 2]}', 422, "a vector of 2 dimensions was given"),
+        (b'{"query": "a", "vector": [1, 2]}', 422, "the vector has 2 dimensions"),
     ],
 )
 def test_a_recall_that_cannot_be_read(server: Served, body: bytes, status: int, says: str) -> None:

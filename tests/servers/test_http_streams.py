@@ -49,7 +49,7 @@ def test_broken_lines_are_named_and_the_good_ones_kept(server: Served) -> None:
     imported = server.client().post("/v1/spaces/broken/import", content=b"\n".join(lines)).json()
     assert (imported["read"], imported["created"]) == (6, 2)
     assert [line["number"] for line in imported["broken"]] == [3, 4, 5]
-    assert "half a character" in imported["broken"][1]["reason"]
+    assert "a lone surrogate" in imported["broken"][1]["reason"]
 
 
 def test_an_empty_export_and_an_empty_import(server: Served) -> None:

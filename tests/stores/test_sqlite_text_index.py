@@ -122,5 +122,5 @@ async def test_migrate_makes_the_indexes_of_the_recipes_in_the_settings(
     assert ready == [True, False]
     await store.close()
     monkeypatch.setenv("RECOLLECT_RECIPES", "nothing")
-    with pytest.raises(InvalidRequest, match="there is no recipe 'nothing'"):
+    with pytest.raises(InvalidRequest, match="the recipe 'nothing' does not exist"):
         await AsyncRecollect.migrate(url)

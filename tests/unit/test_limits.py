@@ -205,9 +205,9 @@ def test_a_refused_time_names_the_forms(said: object) -> None:
 
 def test_a_time_beyond_the_calendar_is_refused() -> None:
     """Converting to UTC can leave the years 1 to 9999."""
-    with pytest.raises(InvalidRequest, match="outside the years"):
+    with pytest.raises(InvalidRequest, match="within the years"):
         check_time("since", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))), NOW)
-    with pytest.raises(InvalidRequest, match="outside the years"):
+    with pytest.raises(InvalidRequest, match="within the years"):
         check_time("since", "999999w", NOW)
 
 

@@ -47,7 +47,7 @@ async def spec_of_several_successors_one_wins(store: Store) -> None:
     assert len(refused) == 2
     for error in refused:
         assert isinstance(error, InvalidRequest)
-        assert f"was superseded by {winner!r} already: supersede that one" in str(error)
+        assert f"is already superseded by {winner!r}: supersede that one" in str(error)
     await store.supersede(HERE, "old", winner, now=NOW)
 
 

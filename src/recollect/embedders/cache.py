@@ -21,10 +21,10 @@ SECONDS = 60.0
 
 
 class QueryCache:
-    """The vectors of recent questions, by text and embedder name; the least recently asked one makes room.
+    """The vectors of recent questions, by text and embedder name, least recently used out first.
 
-    Equal questions asked at the same time are embedded once per space: a vector is the same for every space, but
-    spaces may have keys of their own, and one's missing key must not fail the other. Failures are not kept.
+    Equal questions asked at the same time are embedded once per space. Their vectors are the same, but each space may
+    have its own key, and a missing key must not fail the others. Failures are not cached.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class QueryCache:
         if (vector := self._fresh(key)) is not None:
             return vector
         task = self._flights.get((key, space)) or self._start(key, space, embedder)
-        # A caller who gives up (a late lane) leaves the others their answer, and the next one a cached vector.
+        # If one caller gives up (a late lane), the others still get the vector, and it is cached.
         return await asyncio.shield(task)
 
     async def close(self) -> None:
-        """Stop what is under way. The embedder belongs to whoever made it."""
+        """Cancel what is running. The caller closes the embedder."""
         tasks = list(self._flights.values())
         for task in tasks:
             task.cancel()
@@ -87,4 +87,4 @@ class QueryCache:
     def _land(self, flight: Flight, task: asyncio.Task[Vector]) -> None:
         del self._flights[flight]
         if not task.cancelled():
-            task.exception()  # looked at, so that a failure whose caller has gone is not reported as forgotten
+            task.exception()  # read, so that asyncio does not log a failure whose caller is gone

@@ -1,8 +1,8 @@
-"""How common embedding models expect their texts, by the model's name.
+"""The prefixes and pooling of common embedding models, by name.
 
-A model that was trained with prefixes loses much of its quality without them. The prefixes and the pooling are those
-of the model cards on huggingface.co (intfloat, BAAI, Snowflake, nomic-ai, Alibaba-NLP, thenlper, mixedbread-ai, Qwen,
-google, ibm-granite, jinaai, sentence-transformers), as of 2025.
+A model that was trained with prefixes is much worse without them. The values are from the model cards on
+huggingface.co (intfloat, BAAI, Snowflake, nomic-ai, Alibaba-NLP, thenlper, mixedbread-ai, Qwen, google, ibm-granite,
+jinaai, sentence-transformers), as of 2025.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from recollect.settings import ModelSettings
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """What stands before a question and before a document, and how the vectors of a text's tokens become one: their
-    mean, the first token's (`cls`), or the last token's.
+    """The prefix of a question and of a document, and how token vectors become one: their mean, the first (`cls`), or
+    the last.
     """
 
     query_prefix: str = ""
@@ -52,7 +52,7 @@ _KNOWN: Final = tuple(
 
 
 def conventions_of(model: str, declared: ModelSettings | None = None) -> Conventions:
-    """What is declared for a model, over what is known of its name. A name nobody knows: no prefixes, the mean.
+    """The declared conventions of a model, over the known ones. An unknown model has no prefixes and mean pooling.
 
     >>> conventions_of("intfloat/multilingual-e5-small").query_prefix
     'query: '

@@ -1,4 +1,4 @@
-"""Embeddings kept on disk, so that measuring the same texts again takes seconds."""
+"""Embeddings cached on disk, so that evaluating the same texts again takes seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 FILE = "embeddings.db"
 SLICE = 512
-"""Texts embedded between two writes: what an interrupted run loses at most."""
+"""Texts embedded between two writes: the most that an interrupted run loses."""
 BUSY_SECONDS = 30
 SCHEMA = "create table if not exists vectors (key blob primary key, vector blob not null)"
 GET = "select vector from vectors where key = ?"
@@ -88,7 +88,7 @@ class DiskCachedEmbedder:
             return work(self._db, argument)
         except (apsw.Error, OSError) as error:
             raise EmbeddingError(
-                f"The embedding cache {self._path} cannot be used ({error}): delete it, or free some space"
+                f"the embedding cache {self._path} cannot be used ({error}): delete it, or free some disk space"
             ) from error
 
     def _disconnect(self) -> None:

@@ -32,7 +32,7 @@ class HashingEmbedder:
 
     def __init__(self, dimensions: int = 256) -> None:
         if not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise ConfigError(f"The hashing embedder makes 1 to {MOST_DIMENSIONS} dimensions, not {dimensions}")
+            raise ConfigError(f"the dimensions of hashing are {dimensions}, and must be from 1 to {MOST_DIMENSIONS}")
         self._dimensions = dimensions
 
     @classmethod
@@ -69,7 +69,7 @@ class HashingEmbedder:
             place, sign = _hashed(feature)
             vector[place % self._dimensions] += sign * weight
         length = np.linalg.norm(vector)
-        if length == 0:  # the signs cancelled out: the text as a whole is then its only feature
+        if length == 0:  # the signs cancelled out: use the whole text as one feature
             place, sign = _hashed(text)
             vector[place % self._dimensions] = sign
         else:

@@ -1,4 +1,4 @@
-"""The packaged model, on this machine's own processor: nothing is sent anywhere."""
+"""The packaged model, run on this machine's CPU. Nothing is sent anywhere."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ if TYPE_CHECKING:
 
 Tokens: TypeAlias = npt.NDArray[np.int32]
 Tokenize: TypeAlias = Callable[[Sequence[str]], list[Tokens]]
-"""Texts into the numbers of their tokens, at most `MAX_TOKENS` of each. It is called from several threads."""
+"""Turns texts into token numbers, at most `MAX_TOKENS` each. Called from several threads."""
 
 NAME = "granite-embedding-30m-english"
 DIMENSIONS = 384
 FOLDER = Path(__file__).parent / "models" / NAME
 MAX_TOKENS = 512
 PADDING = 1
-"""The packaged model's `<pad>` token; any other would do, for padding is masked."""
+"""The packaged model's `<pad>` token. Any other would do, because padding is masked."""
 MAX_CHARACTERS = MAX_TOKENS * 128
-"""No token of the model is longer than 128 characters, so what stands behind these can never be among the first
-512 tokens, and need not be cut into tokens."""
+"""No token of the model is longer than 128 characters, so nothing after these can be among the first 512 tokens."""
 BATCH_TOKENS = 512
-"""Padded tokens per batch: from 256 to 1024 make no difference, beyond it gets slower (benchmarks/embedding.py), and
-a question that arrives during an import waits for whole batches."""
+"""Padded tokens per batch. Beyond 1024 it gets slower (benchmarks/embedding.py), and a question that arrives during an
+import waits for whole batches."""
 POOLED = ("emb", "sentence_embedding")
-"""What a network's output is called that holds one vector per text."""
+"""Names of outputs that hold one vector per text."""
 SLICE = 1024
-"""Texts cut into tokens at once: the tokenizer's own results take some 100 bytes a token, ours take 4."""
+"""Texts tokenized at a time: the tokenizer's results take about 100 bytes a token, ours take 4."""
 
 
 class LocalEmbedder:
-    """ONNX Runtime with the model in `folder`, loaded once, when the first text arrives.
+    """Runs the model in `folder` with ONNX Runtime. The model is loaded when the first text arrives.
 
-    Each batch runs on one thread, and `threads` batches run side by side (default: one per core): for texts as short
-    as memories that is faster than sharing each batch among the cores, and a lone question loses nothing by it. Another
-    model needs a `model.onnx`, and a `tokenizer.json` unless `load_tokenizer` reads something else; `pooling` is for a
-    network that answers with a vector for each token, `remedy` is what to do about files that cannot be read.
+    Each batch runs on one thread, and `threads` batches run concurrently (default: one per core). For short texts that
+    is faster than sharing a batch among the cores. Another model needs a `model.onnx`, and a `tokenizer.json` unless
+    `load_tokenizer` reads something else. `pooling` is for a network that returns a vector for each token. `remedy`
+    ends the error about files that cannot be read.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class LocalEmbedder:
 
     @classmethod
     def named(cls, argument: str, settings: Settings) -> Embedder:
-        """The embedder of `local`, or of `local:FOLDER`, which is named by the folder."""
+        """The embedder of `local` or `local:FOLDER`. A folder's name is the name of its model."""
         if not argument:
             return cls()
         folder = Path(argument).expanduser()
@@ -103,7 +102,7 @@ class LocalEmbedder:
 
     async def embed(self, texts: Sequence[str], *, space: str, role: Role) -> Vectors:  # noqa: ARG002 (one model for all)
         if self._closed:
-            raise EmbeddingError("The local embedder was closed: open a new client to embed more texts")
+            raise EmbeddingError("the local embedder is closed: open a new client to embed more texts")
         if not texts:
             return np.empty((0, self._dimensions or 0), np.float32)
         loop = asyncio.get_running_loop()
@@ -121,7 +120,7 @@ class LocalEmbedder:
         return vectors
 
     async def close(self) -> None:
-        """Wait for the batches under way, and let go of the model."""
+        """Wait for running batches, and free the model."""
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
         self._model = None
@@ -142,10 +141,10 @@ class _Model:
             self._tokenize = load_tokenizer(folder)
             self._session = load_session(existing(folder / "model.onnx"))
         except FileNotFoundError as error:
-            raise EmbeddingError(f"The local model's file {error.filename} is missing: {remedy}") from error
+            raise EmbeddingError(f"the local model's file {error.filename} is missing: {remedy}") from error
         except Exception as error:
             reason = type(error).__name__
-            raise EmbeddingError(f"The local model in {folder} cannot be loaded ({reason}): {remedy}") from error
+            raise EmbeddingError(f"the local model in {folder} cannot be loaded ({reason}): {remedy}") from error
         self._pooling = pooling
         self._inputs = {node.name for node in self._session.get_inputs()}
         outputs = [node.name for node in self._session.get_outputs()]
@@ -159,18 +158,18 @@ class _Model:
         return found
 
     def vectors(self, batch: Sequence[Tokens]) -> Vectors:
-        """One unit vector per text; the network ignores padding, so batch-mates do not matter."""
+        """One unit vector per text. Padding is masked, so the rest of the batch does not matter."""
         ids, mask = padded(batch, PADDING)
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
             (output,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
         except Exception as error:
-            raise EmbeddingError(f"The local model failed on a batch of {len(batch)} texts: {error}") from error
+            raise EmbeddingError(f"the local model failed on a batch of {len(batch)} texts: {error}") from error
         return unit_vectors(np.asarray(output, np.float32), mask, self._pooling)
 
 
 def unit_vectors(output: npt.NDArray[np.float32], mask: npt.NDArray[np.int64], pooling: str) -> Vectors:
-    """One vector of length 1 per text, from a vector per text or, pooled, from one per token."""
+    """One vector of length 1 per text. A vector per token is pooled first."""
     if output.ndim == 3:
         if pooling == "mean":
             output = (output * mask[:, :, None]).sum(axis=1)

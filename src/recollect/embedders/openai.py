@@ -1,6 +1,6 @@
 """Any OpenAI-compatible endpoint: `POST {base_url}/embeddings`.
 
-No error, repr or log holds a key, a text, or what the provider answered (which may quote either).
+No error, repr or log contains a key, a text, or the provider's answer, which may quote either.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ ADVICE = {
     429: "the provider's rate limit or quota is used up",
 }
 KEY_STATUSES = (401, 403)
-"""Answers that are about the key, and say nothing of how other keys fare."""
+"""Statuses that concern the key: other keys may still work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How hard to try. `total_seconds` bounds one batch with all its retries and the waits between them."""
+    """Batching, retries and timeouts. `total_seconds` bounds one batch with all its retries."""
 
     batch: int = 128
     concurrency: int = 4
@@ -53,7 +53,7 @@ class Limits:
 
 
 class _TryAgain(Exception):
-    """A failure that may pass, and the wait that the provider asked for."""
+    """A temporary failure, and the wait that the provider asked for."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -63,8 +63,8 @@ class _TryAgain(Exception):
 class OpenAIEmbedder:
     """Vectors from a remote model.
 
-    `keys` are the keys of single spaces, as a mapping or a function of the space; `key` serves all others. An empty
-    key sends none, for endpoints that ask for none; a missing one (None) is an EmbeddingError when a text arrives.
+    `keys` are the keys of single spaces, as a mapping or a function of the space; `key` is for all others. An empty key
+    is not sent, for endpoints that need none. A missing key (None) raises EmbeddingError when a text arrives.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class OpenAIEmbedder:
 
     @property
     def _where(self) -> str:
-        """The endpoint as messages name it: user info and query, which may hold secrets, left out."""
+        """The endpoint for messages, without user info and query, which may hold secrets."""
         return str(self._url.copy_with(userinfo=b"", query=None))
 
     def _headers(self, space: str) -> dict[str, str]:
@@ -138,12 +138,12 @@ class OpenAIEmbedder:
         key = self._key if key is None else key
         if key is None:
             raise EmbeddingRefused(
-                f"No key for the embeddings of space {space!r}: set OPENAI_API_KEY, "
-                f"or `key` or `keys` under [openai] in recollect.toml"
+                f"there is no key for the embeddings of space {space!r}: set OPENAI_API_KEY, "
+                "or `key` or `keys` under [openai] in recollect.toml"
             )
-        # Checked here, because the HTTP library quotes a bad header in its error.
+        # Checked here because httpx quotes a bad header in its error.
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise EmbeddingRefused(f"The key for the embeddings of space {space!r} holds a character no key can have")
+            raise EmbeddingRefused(f"the key for the embeddings of space {space!r} has an invalid character: check it")
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     async def _embed_batch(self, texts: list[str], headers: Mapping[str, str]) -> Vectors:
@@ -161,7 +161,7 @@ class OpenAIEmbedder:
         return self._checked(vectors)
 
     async def _post_until_answered(self, texts: list[str], headers: Mapping[str, str]) -> httpx.Response:
-        """The first answer of status 200. Failures worth it are tried again, with full jitter between the tries."""
+        """The first answer with status 200. Temporary failures are retried with full jitter."""
         attempts = 0
         while True:
             try:
@@ -197,14 +197,14 @@ class OpenAIEmbedder:
         if failure.wait is None:
             return self._chance() * min(limits.longest_wait_seconds, limits.backoff_seconds * 2.0 ** (attempts - 1))
         if failure.wait > limits.longest_wait_seconds:
-            raise EmbeddingError(f"{self._where} failed: {failure}; it asks to wait {failure.wait:.0f} s") from None
+            raise EmbeddingError(f"{self._where} failed: {failure}; try again in {failure.wait:.0f} s") from None
         return failure.wait
 
     def _checked(self, vectors: Vectors) -> Vectors:
         if self._dimensions not in (None, vectors.shape[1]):
             raise EmbeddingError(
                 f"{self._where} answered with {vectors.shape[1]} dimensions instead of {self._dimensions}: "
-                f"check the model and the `dimensions` setting"
+                "check the model and the `dimensions` setting"
             )
         self._dimensions = vectors.shape[1]
         return vectors
@@ -216,7 +216,7 @@ def _endpoint(base_url: str) -> httpx.URL:
     except (httpx.InvalidURL, TypeError):
         url = httpx.URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError("The embeddings' base_url is not a web address: write it like https://example.org/v1")
+        raise ConfigError("the base_url of the embeddings is not a web address: write it like https://example.org/v1")
     return url.copy_with(path=url.path.rstrip("/") + "/embeddings")
 
 

@@ -1,6 +1,6 @@
-"""What an OpenAI-compatible provider answers, read with suspicion. Pure functions.
+"""Parses the answers of an OpenAI-compatible provider. Pure functions.
 
-A ValueError here says what was wrong, and never quotes the answer: it may hold a key or a text.
+A ValueError says what was wrong, but never quotes the answer, which may hold a key or a text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def parse_answer(content: bytes, count: int) -> Vectors:
 
 
 def retry_after(value: str | None, *, now: datetime | None = None) -> float | None:
-    """The seconds that a `Retry-After` header asks for, given as a number or as a date; None when it asks nothing."""
+    """The seconds of a `Retry-After` header, a number or a date; None if it has neither."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Prefixes by role, and vectors cut short: what a model asks for around the texts and the vectors it is given."""
+"""Adds the prefixes that a model expects, and shortens its vectors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class RoleEmbedder:
-    """Another embedder, whose texts get the prefix of their role, and whose vectors are cut to `dimensions`.
+    """Another embedder with a prefix for each role and vectors cut to `dimensions`.
 
-    Only the beginning of a Matryoshka model's vector is kept, at length 1 again (Kusupati et al., 2022). Prefixes and
-    cuts are part of the name, so that vectors made without them are never compared with these. `name` replaces it, for
-    a model that is never used in another way.
+    Of a Matryoshka model's vector only the beginning is kept, scaled to length 1 (Kusupati et al., 2022). Prefixes and
+    cuts are part of the name, so that such vectors are never compared with others. `name` replaces the inner name, for
+    a model that is never used without its prefixes.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RoleEmbedder:
 
 
 def with_roles(embedder: Embedder, model: str, settings: Settings, *, name: str | None = None) -> Embedder:
-    """An embedder of this model with its prefixes, and its vectors cut where the settings say so."""
+    """The embedder with its model's prefixes and the dimensions of the settings."""
     declared = settings.models.get(model)
     conventions = conventions_of(model, declared)
     dimensions = declared.dimensions if declared else None
@@ -70,12 +70,14 @@ def _shortened(vectors: Vectors, dimensions: int, model: str) -> Vectors:
     if dimensions > vectors.shape[1]:
         raise EmbeddingError(
             f"{model} makes vectors of {vectors.shape[1]} dimensions, which cannot be cut to {dimensions}: "
-            f"lower `dimensions`"
+            "lower `dimensions`"
         )
     head = vectors[:, :dimensions]
     lengths = np.linalg.norm(head, axis=1, keepdims=True)
     if not lengths.all():
-        raise EmbeddingError(f"the first {dimensions} dimensions of a vector by {model} are all zero: cut it less")
+        raise EmbeddingError(
+            f"the first {dimensions} dimensions of a vector by {model} are all zero: raise `dimensions`"
+        )
     return np.asarray(head / lengths, np.float32)
 
 

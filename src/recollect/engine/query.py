@@ -178,7 +178,7 @@ def _check_recipe(how: Recipe) -> Recipe:
     RECALL["fanout"].number(how.fanout.apply(how.limit.default))
     for lane in how.lanes:
         check_name("the name of a lane", lane.name)
-        if lane.leg not in LEGS.ours:
+        if lane.leg not in [*LEGS.ours]:  # a list, because a caller may pass something unhashable
             check_choice(f"leg of lane {lane.name!r}", lane.leg, LEGS.names())
         check_weight(lane.name, lane.weight)
         check_names(f"kind of lane {lane.name!r}", lane.kinds, most=TAGS)

@@ -1,4 +1,4 @@
-"""Where the documents of a judged set go: into which space, thread and place, and which memory stands for which."""
+"""Puts the documents of a judged set into spaces and threads, and maps documents to memories."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _DOCUMENT = "document"  # the key in a memory's metadata that says which documen
 class Arrangement:
     """A set as drafts by space.
 
-    `stands_for` maps each document to the one that is remembered in its place: itself, or the first exact copy of it
-    in its space, because a store keeps one memory for both.
+    `stands_for` maps each document to the one that is stored: itself, or the first exact copy of it in its space.
     """
 
     drafts: Mapping[str, Sequence[Draft]]
@@ -28,9 +27,9 @@ class Arrangement:
         return sum(document != first for document, first in self.stands_for.items())
 
     def grades(self, judged: Mapping[str, float]) -> Grades:
-        """The grades of documents as those of memories: the best of all that a memory stands for.
+        """The grades of memories: the best grade of all documents that a memory stands for.
 
-        A document that is not in the corpus keeps its own grade: it is one that cannot be found.
+        A document that is not in the corpus keeps its grade, and cannot be found.
         """
         best: dict[str, float] = {}
         for document, grade in judged.items():
@@ -40,7 +39,7 @@ class Arrangement:
 
 
 def arrange(dataset: Dataset) -> Arrangement:
-    """Each conversation is a space and one thread in file order; documents of none share a space."""
+    """Each conversation is a space with one thread, in file order. All other documents share a space."""
     drafts: dict[str, list[Draft]] = {}
     firsts: dict[tuple[str, str], str] = {}
     stands_for: dict[str, str] = {}
@@ -69,5 +68,4 @@ def space_name(dataset: Dataset, conversation: str | None) -> str:
 
 
 def document_of(memory: Memory) -> str:
-    """Which document a memory of an evaluation is."""
     return str(memory.metadata[_DOCUMENT])

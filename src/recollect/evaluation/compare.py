@@ -1,4 +1,4 @@
-"""Is the difference between two recipes more than chance? A paired bootstrap over the questions."""
+"""Whether the difference between two recipes is significant: a paired bootstrap over the questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Interval(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether the range leaves out 0: one of the two is better."""
+        """Whether the range excludes 0."""
         return self.low > 0 or self.high < 0
 
 

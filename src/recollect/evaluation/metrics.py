@@ -1,7 +1,7 @@
-"""How good a ranking is, by the judged grades of what should be in it. Pure functions on plain data.
+"""Metrics of a ranking, by the judged grades of its documents. Pure functions.
 
 The conventions are those of trec_eval and BEIR: the gain of a document is its grade, not `2 ** grade - 1`; the
-ideal ranking is made of everything judged, found or not; a question without anything relevant has no score.
+ideal ranking contains everything judged, found or not; a question without relevant documents has no score.
 Grades of 0 and below are not relevant.
 """
 
@@ -16,7 +16,7 @@ Grades: TypeAlias = Mapping[str, float]
 """Id -> grade, for one question."""
 
 DEPTH = 20
-"""How many hits a question must be answered with for every metric of `scores` to see what it counts."""
+"""How many hits the metrics of `scores` need."""
 
 
 def ndcg(ranking: Sequence[str], grades: Grades, k: int) -> float:
@@ -49,7 +49,6 @@ def recall_all(ranking: Sequence[str], grades: Grades, k: int) -> float:
 
 
 def is_judged(grades: Grades) -> bool:
-    """Whether a question has anything relevant; only then is it scored."""
     return bool(_relevant(grades))
 
 

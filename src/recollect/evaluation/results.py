@@ -1,4 +1,4 @@
-"""What an evaluation found, as plain data: one `Result` per recipe, and the comparisons between them."""
+"""The results of an evaluation: one `Result` per recipe, and the comparisons between them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from recollect.evaluation.sureness import Sureness
 class Latency:
     """Milliseconds per question, asked one at a time.
 
-    `recall` is every question with its vector given. `with_embedding` is a sample of them, each with the time its
-    own embedding took without any cache.
+    `recall` has every question with its vector given. `with_embedding` has a sample, with the time to embed each
+    question without a cache.
     """
 
     recall: tuple[float, ...]

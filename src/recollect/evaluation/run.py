@@ -1,4 +1,4 @@
-"""Ask every question of a judged set, by each recipe, through the public client, and score the answers."""
+"""Asks every question of a judged set with each recipe, through the public client, and scores the answers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 EMBEDDING_SAMPLE = 50
-"""How many questions are embedded without a cache, to know what embedding really takes."""
+"""How many questions are embedded without a cache, to measure the time."""
 
 
 class Progress(NamedTuple):
-    """How far it is: `done` of `total` documents or questions; `what` is the recipe while asking, the set before."""
+    """`done` of `total` documents or questions; `what` is the recipe while asking, and the set before."""
 
     stage: Literal["remembering", "linking", "asking"]
     what: str
@@ -46,7 +46,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class _Question(NamedTuple):
-    """A question that can be scored, with the grades of the memories that answer it."""
+    """A question, and the grades of the memories that answer it."""
 
     space: str
     text: str
@@ -55,7 +55,7 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Exam:
-    """Everything that is the same for each recipe. `embedding_ms` is known for a sample of the questions."""
+    """Everything that is the same for each recipe. `embedding_ms` has a sample of the questions."""
 
     dataset: Dataset
     arrangement: Arrangement
@@ -133,7 +133,7 @@ def _embedder(which: str | Embedder | None) -> Embedder:
 
 @contextmanager
 def _url(given: str | None) -> Iterator[str]:
-    """The caller's store, or one that lasts as long as the evaluation."""
+    """The caller's store, or a temporary one."""
     if given is not None:
         yield given
         return
@@ -142,12 +142,10 @@ def _url(given: str | None) -> Iterator[str]:
 
 
 async def _remember(recollect: AsyncRecollect, name: str, arrangement: Arrangement, on_progress: OnProgress) -> None:
-    """Store every document, then wait for the links; a document without its vector would falsify the result."""
+    """Store every document, then wait for the links. Raises EmbeddingError if a document has no vector."""
     taken = sorted(set(await recollect.spaces()).intersection(arrangement.drafts))
     if taken:
-        raise InvalidRequest(
-            f"the store already holds space {taken[0]!r}, which the set needs empty: use another store"
-        )
+        raise InvalidRequest(f"the store already has the space {taken[0]!r}, which must be empty: use another store")
     total = sum(map(len, arrangement.drafts.values()))
     done = 0
 
@@ -167,7 +165,7 @@ async def _remember(recollect: AsyncRecollect, name: str, arrangement: Arrangeme
 
 
 def _judged(dataset: Dataset, arrangement: Arrangement, most: int | None) -> tuple[list[_Question], int]:
-    """The questions that have an answer, and how many have none."""
+    """The questions with a relevant document, and how many have none."""
     asked = dataset.queries[:most]
     questions = []
     for question in asked:
@@ -182,7 +180,7 @@ def _judged(dataset: Dataset, arrangement: Arrangement, most: int | None) -> tup
 
 
 async def _vectors(embedder: Embedder, questions: Sequence[_Question]) -> list[Vector]:
-    """Embedded in one go per space, because an embedder may have a key for each."""
+    """Embedded per space, because an embedder may have a key for each."""
     vectors: dict[int, Vector] = {}
     for space in dict.fromkeys(question.space for question in questions):
         numbers = [number for number, question in enumerate(questions) if question.space == space]
@@ -206,14 +204,14 @@ async def _embedding_times(embedder: Embedder, questions: Sequence[_Question]) -
 async def _answers(
     recollect: AsyncRecollect, exam: _Exam, recipe: Recipe, on_progress: OnProgress
 ) -> AsyncIterator[_Answer]:
-    """One question at a time, so that the time each takes is its own."""
+    """Ask one question at a time, so that each is timed alone."""
     for number, (question, vector) in enumerate(zip(exam.questions, exam.vectors, strict=True), start=1):
         yield await _answer(recollect.space(question.space), question, vector, recipe)
         on_progress(Progress("asking", recipe.name, number, len(exam.questions)))
 
 
 async def _answer(space: AsyncSpace, question: _Question, vector: Vector, recipe: Recipe) -> _Answer:
-    """A question on which every lane failed has an empty answer, and is counted as degraded."""
+    """A question whose lanes all failed has an empty answer, and counts as degraded."""
     started = perf_counter()
     try:
         recall = await space.recall(question.text, recipe=recipe, limit=DEPTH, vector=vector)

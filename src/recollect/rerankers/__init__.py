@@ -42,5 +42,5 @@ def configured_reranker(settings: Settings, spec: str | None = None) -> Reranker
     reranker = factory(argument, settings) if factory else None
     if reranker is None:
         others = [name for name in RERANKERS.names() if name not in RERANKERS.ours]
-        raise ConfigError(f"there is no reranker {spec!r}; choose one of: {', '.join([*CHOICES, *others])}")
+        raise ConfigError(f"the reranker {spec!r} does not exist: use one of {', '.join([*CHOICES, *others])}")
     return reranker

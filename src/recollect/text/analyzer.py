@@ -1,14 +1,14 @@
 # ruff: noqa: RUF001  # typographic apostrophes are meant
-"""From a text to the terms it is indexed under: the one analyzer behind every store's default words.
+"""The analyzer: from a text to the terms it is indexed under, for every store's default words.
 
-* Words of any script, in lower case, stemmed in the language the text is in (`languages.guess`), accents folded
-  after stemming, because stemmers know the accents of their language.
-* Identifiers whole and in parts: `ERR_CONN_REFUSED` is itself and err, conn, refused; so are `invoice-12345`,
-  `v1.2.3`, `fooBar`, `E0308`. The whole makes an exact look-up exact, the parts find it from what one remembers.
-* Chinese, Japanese, Korean and Thai, which do not put spaces between words, as overlapping pairs of characters.
+* Words of any script, in lower case, stemmed in the language of the text (`languages.guess`). Accents are folded after
+  stemming, because stemmers know the accents of their language.
+* Identifiers whole and in parts: `ERR_CONN_REFUSED` is also err, conn, refused; likewise `invoice-12345`, `v1.2.3`,
+  `fooBar`, `E0308`. The whole makes an exact search exact; the parts find it from memory.
+* Chinese, Japanese, Korean and Thai, which have no spaces between words, as overlapping pairs of characters.
 
-Nothing is left out, small words included: a phrase needs them. Questions leave them out (`text.query`).
-Terms hold no white space, no quotes, no backslash and no NUL, so they can be joined by spaces and put between quotes.
+Stop words are indexed, because phrases need them; questions drop them (`text.query`). Terms hold no white space,
+quotes, backslash or NUL, so they can be joined by spaces and quoted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _UNSPACED: Final = (
     "\U00020000-\U0003ffff"
 )
 _MARKS: Final = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-"""Combining signs, which Python's \\w leaves out: without them Hindi, Arabic and decomposed text fall apart."""
+"""Combining marks, which Python's \\w lacks: without them Hindi, Arabic and decomposed text would be split."""
 _CHARS: Final = rf"[^\W_{_UNSPACED}]++(?:[{_MARKS}]++[^\W_{_UNSPACED}]*+)*+"
 
 
 def _word(chars: str) -> str:
-    """A pattern for a word: runs of `chars`, joined by what stands inside identifiers, and three special cases."""
+    """A pattern for a word: runs of `chars`, joined by the characters of identifiers, and three special cases."""
     return (
         r"\d{1,3}(?:,\d{3})+(?![\w,])"  # 1,000,000
         r"|[A-Za-z](?:\+\+|\#)(?!\w)"  # C++, C#
@@ -44,7 +44,7 @@ def _word(chars: str) -> str:
 
 _WORD: Final = re.compile(rf"[{_UNSPACED}]+|" + _word(_CHARS))
 _ASCII_WORD: Final = re.compile(_word("[A-Za-z0-9]++"))
-"""The same for a text of ASCII only, which is most text, in half the time."""
+"""The same for pure ASCII text, in half the time."""
 _UNSPACED_RUN: Final = re.compile(rf"[{_UNSPACED}]")
 _PART: Final = re.compile(rf"{_CHARS}(?:['’]{_CHARS})*+")
 _ASCII_PART: Final = re.compile(r"[A-Za-z0-9]++(?:'[A-Za-z0-9]++)*+")
@@ -55,19 +55,19 @@ _LETTERS_OR_DIGITS: Final = re.compile(r"[A-Za-z]{2,}|\d{2,}")
 _NAMELIKE: Final = re.compile(r"[\d_.@]|::|[a-z][A-Z]")
 _UNSAFE: Final = re.compile(r"[\s\"'\x00]+")
 _ELIDING: Final = frozenset({"french", "italian"})
-"""Languages that write an article and its noun as one: l'homme, dell'arte."""
+"""Languages that join an article and its noun: l'homme, dell'arte."""
 
 _MOST_REMEMBERED: Final = 262_144
-"""Words whose terms are kept, of all languages, and as many that fade: some 50 MB each when full. A hundred thousand
-texts in three languages have that many that are met again."""
+"""The size of each of the two caches of analyzed words: some 50 MB when full. A hundred thousand texts in three
+languages repeat about that many words."""
 _LONGEST_REMEMBERED: Final = 32
-"""Longer ones (a Chinese sentence, a base64 blob) are not met again."""
+"""Longer words (a Chinese sentence, a base64 blob) are rarely repeated, and not cached."""
 _LONGEST_TERM: Final = 128
-"""Terms are cut here, in memories and questions alike: a blob without spaces must not become one huge term."""
+"""Longer terms are cut, in memories and questions alike, so that a blob does not become one huge term."""
 
 
 class Token(NamedTuple):
-    """A term and where in the text it comes from."""
+    """A term and its place in the text."""
 
     term: str
     start: int
@@ -75,7 +75,7 @@ class Token(NamedTuple):
 
 
 _Piece: TypeAlias = tuple[str, int, int]
-"""The same of a word: a tuple without names is made in a tenth of the time."""
+"""Term, start and end within a word. A plain tuple is made in a tenth of the time."""
 
 
 def _stemmers() -> dict[str, Callable[[str], str]]:
@@ -87,11 +87,10 @@ _STEM: Final = _stemmers()
 
 
 class _Lexicon:
-    """Words and their terms, by language. A word that was not met before is analyzed, and then remembered. When it is
-    full, only what is met again before it is full once more is kept.
+    """A cache of words and their terms, by language. When it is full, words that are not used again drop out.
 
-    The terms of a word are one text, joined by spaces: dictionaries of nothing but texts are not looked through by the
-    garbage collector, which comes by each time a bulk load has grown by a quarter.
+    The terms of a word are one text, joined by spaces, because the garbage collector skips dictionaries that hold only
+    texts.
     """
 
     def __init__(self) -> None:
@@ -126,12 +125,12 @@ _lexicon: Final = _Lexicon()
 
 
 def words(text: str) -> list[str]:
-    """The text's words as they stand there, identifiers in one piece."""
+    """The words of a text, unchanged, with identifiers in one piece."""
     return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(text)
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
-    """What a text is indexed under, in order. `language` overrides the guess.
+    """The terms of a text, in order. `language` overrides the guess.
 
     >>> terms("Invoices went to ERR_CONN_REFUSED")
     ['invoic', 'go', 'to', 'err', 'conn', 'refus', 'err_conn_refused']
@@ -143,12 +142,12 @@ def terms(text: str, language: str | None = None) -> list[str]:
 def word_terms(word: str, language: str) -> tuple[str, ...]:
     """The terms of one word of `words(text)`."""
     if _is_plain(word):
-        return (_stemmed(word, language),)  # the same as below, for most words, in a fifth of the time
+        return (_stemmed(word, language),)  # a shortcut for most words, in a fifth of the time
     return tuple([term for term, _, _ in _analyze(word, language)])
 
 
 def language_of(text: str) -> str:
-    """The language a text is stemmed in, told by its first words."""
+    """The language a text is stemmed in, guessed from its first words."""
     pattern = _ASCII_WORD if text.isascii() else _WORD
     return guess([match.group() for match in islice(pattern.finditer(text), GUESS_WORDS)]) or DEFAULT
 
@@ -168,7 +167,7 @@ def tokens(text: str, language: str | None = None) -> list[Token]:
 
 
 def matches(text: str, wanted: AbstractSet[str], language: str | None = None) -> Iterator[Token]:
-    """The tokens whose term is wanted, first to last. Words met before are passed over without analyzing them.
+    """The tokens whose term is wanted, in order. Cached words are skipped without analyzing them.
 
     >>> [token.start for token in matches("paid, pays, paying", {"pay"})]
     [0, 6, 12]
@@ -186,10 +185,10 @@ def matches(text: str, wanted: AbstractSet[str], language: str | None = None) ->
 
 
 def _analyze(word: str, language: str) -> list[_Piece]:
-    """The terms of one word, with places counted from its beginning."""
+    """The terms of one word, with their places in it."""
     plain = word.isascii()
     if plain and word.isalnum():
-        return _part(word, 0, language)  # the same as below, for a word without joints
+        return _part(word, 0, language)  # a shortcut for a word without punctuation
     if not plain and _UNSPACED_RUN.match(word):
         return _pairs(word)
     if word[-1] in "+#":
@@ -206,7 +205,7 @@ def _analyze(word: str, language: str) -> list[_Piece]:
 
 
 def _part(part: str, start: int, language: str) -> list[_Piece]:
-    """A word without joints: as it is, and in pieces where its capitals or digits show a seam."""
+    """A word without punctuation, whole and split where its capitals or digits change."""
     end = start + len(part)
     if _is_plain(part):
         return [(_stemmed(part, language), start, end)]
@@ -217,7 +216,7 @@ def _part(part: str, start: int, language: str) -> list[_Piece]:
 
 
 def _seams(part: str) -> list[re.Match[str]]:
-    """The pieces of a word whose capitals or digits show that it has some."""
+    """The pieces of a word in camel case, or of letters and digits."""
     if not (part.isascii() and part.isalnum()):
         return []
     if _HUMP.search(part) and not _plural(part):
@@ -228,17 +227,17 @@ def _seams(part: str) -> list[re.Match[str]]:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a word is of letters only and shows no seam, as most do."""
+    """Whether a word has only letters and is not in camel case, as most."""
     return word.isalpha() and (word[1:].islower() or word.isupper())
 
 
 def _plural(part: str) -> bool:
-    """Whether the only small letter is an abbreviation's plural: URLs, PDFs."""
+    """Whether it is the plural of an abbreviation: URLs, PDFs."""
     return part[-1] == "s" and part[:-1].isupper()
 
 
 def _stemmed(word: str, language: str) -> str:
-    """A plain word's term: its stem in `language`, folded. Small words and what holds digits are only folded."""
+    """A plain word's term: its stem in `language`, folded. Stop words and words with digits are only folded."""
     if word.isascii() and word.isalnum():
         plain = word.lower()
         return _stem(plain, plain, language) if word.isalpha() else plain[:_LONGEST_TERM]
@@ -252,7 +251,7 @@ def _stemmed(word: str, language: str) -> str:
 
 
 def _stem(plain: str, folded: str, language: str) -> str:
-    """The stem of a word in lower case; small words stay as they are."""
+    """The stem of a word in lower case. Stop words are not stemmed."""
     if folded in STOP_WORDS[language]:
         return plain
     if language == "english":
@@ -261,13 +260,13 @@ def _stem(plain: str, folded: str, language: str) -> str:
 
 
 def _pairs(run: str) -> list[_Piece]:
-    """Overlapping pairs of characters; a single character stands alone."""
-    plain = "".join(unicodedata.normalize("NFKC", run).split())  # a voicing mark by itself becomes one on a space
-    if len(plain) != len(run):  # half-width kana with voicing marks: places inside the run are lost
+    """Overlapping pairs of characters, or the only character."""
+    plain = "".join(unicodedata.normalize("NFKC", run).split())  # NFKC puts a lone voicing mark on a space
+    if len(plain) != len(run):  # half-width kana with voicing marks: use the place of the whole run
         return [(plain[i : i + 2], 0, len(run)) for i in range(max(1, len(plain) - 1))]
     return [(plain[i : i + 2], i, min(i + 2, len(run))) for i in range(max(1, len(plain) - 1))]
 
 
 def safe(term: str) -> str:
-    """A term without what must not be in one, and not too long."""
+    """A term without forbidden characters, and not too long."""
     return (term if term.isalnum() else _UNSAFE.sub("", term))[:_LONGEST_TERM]

@@ -1,9 +1,8 @@
-"""The seeds' ways to read a text: Postgres' `simple` and `english` configurations, and its two kinds of question.
+"""Postgres' text-search configurations `simple` and `english`, and its two kinds of query, in Python.
 
-Both cut a text as Postgres' default parser does: words, hyphenated compounds whole and in parts, numbers with their
-sign, versions, hosts, addresses and paths in one piece. `simple` lowercases; `english` also stems words and leaves
-out stop words, whose positions stay empty, so that a distance between two words is the one in the text. The stems are
-those of the installed Snowball, which may be newer than Postgres' and stem a few words otherwise.
+Both split a text as Postgres' default parser does: words, hyphenated compounds whole and in parts, numbers with their
+sign; versions, hosts, addresses and paths in one piece. `simple` lowercases; `english` also stems words and drops stop
+words, which keep their positions. The stems are those of the installed Snowball, which may be newer than Postgres'.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Or:
 
 Question: TypeAlias = Lexeme | Phrase | Not | And | Or
 
-# Every repetition is bounded or possessive: a hostile text of a megabyte must not take more than linear time.
+# Every repetition is bounded or possessive, so that a hostile text takes linear time at most.
 _TOKEN: Final = re.compile(
     r"""
       (?P<skip> </?[a-z][a-z0-9-]{0,31}(?:\s[^<>]{0,999})?/?>
@@ -91,20 +90,20 @@ _stem = Stemmer.Stemmer("english").stemWord
 
 
 def lexemes(configuration: Configuration, text: str) -> list[str | None]:
-    """What stands at each position of a text, from the first on; None is a stop word."""
+    """The word at each position of a text; None is a stop word."""
     if configuration == "simple":
         return [token for token, _ in _tokens(text)]
     return [_english(token) if is_word else token for token, is_word in _tokens(text)]
 
 
 def plain(configuration: Configuration, text: str) -> Question | None:
-    """Every word of the text must be there; None when there is none to look for."""
+    """A question for every word of the text; None if it has no words."""
     words = [Lexeme(word) for word in lexemes(configuration, text) if word is not None]
     return _all(words)
 
 
 def websearch(configuration: Configuration, text: str) -> Question | None:
-    """As people type into a search box: every word, "a phrase", `or` between two, `-` before what must be absent."""
+    """A question in search-box syntax: every word, "a phrase", `or` between two, `-` before what must be absent."""
     choices: list[list[Question]] = [[]]
     for operand in _typed(text):
         if operand is None:
@@ -117,7 +116,7 @@ def websearch(configuration: Configuration, text: str) -> Question | None:
 
 
 def words_of(question: Question) -> list[str]:
-    """Every word that a question names, wanted or not, each once, in Postgres' order."""
+    """Every word of a question, negated or not, each once, in Postgres' order."""
     return sorted(set(_words(question)), key=lambda word: word.encode())
 
 
@@ -135,7 +134,7 @@ def _words(question: Question) -> Iterator[str]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """The tokens of a text, lowercased, and whether each is a word of a language rather than a name or a number."""
+    """The tokens of a text, lowercased, and whether each is a plain word rather than a name or a number."""
     for token in _TOKEN.finditer(text.lower()):
         kind = token.lastgroup
         whole = token[0]
@@ -157,7 +156,7 @@ def _all(parts: Sequence[Question]) -> Question | None:
 
 
 def _typed(text: str) -> Iterator[tuple[str, bool] | None]:
-    """What was typed, operand by operand, and whether it must be absent; None is an `or` between two operands."""
+    """The operands of a query, and whether each must be absent; None is an `or` between two operands."""
     at = 0
     while operand := _OPERAND.match(text, at):
         at = operand.end()
@@ -168,7 +167,7 @@ def _typed(text: str) -> Iterator[tuple[str, bool] | None]:
 
 
 def _operand(configuration: Configuration, text: str, *, negated: bool) -> list[Question]:
-    """One operand as a question, which is a phrase if it holds several words; none if it holds stop words only."""
+    """One operand as a question: a word or a phrase; empty if it has only stop words."""
     placed = [(word, place) for place, word in enumerate(lexemes(configuration, text)) if word is not None]
     if not placed:
         return []

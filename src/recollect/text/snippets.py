@@ -1,4 +1,4 @@
-"""Snippets: the part of a text around the first match, and where the matches are."""
+"""Snippets: the part of a text around the first match, with the places of all matches in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def snippet(text: str, terms: Collection[str], language: str | None = None, *, w
 
 
 def _apart(places: Collection[tuple[int, int]], shift: int) -> list[tuple[int, int]]:
-    """Places in order, those that overlap (an identifier and its parts) made one, moved by `shift`."""
+    """Places in order, moved by `shift`; those that overlap (an identifier and its parts) are merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(places):
         if merged and start + shift < merged[-1][1]:

@@ -1,8 +1,8 @@
 """Postgres' two text scores, `ts_rank` and `ts_rank_cd`, to the last bit.
 
-The arithmetic is that of `src/backend/utils/adt/tsrank.c` with its defaults: weights {0.1, 0.2, 0.4, 1.0}, of which a
-text without sections uses the first, and no normalisation. Where the C code keeps a `float`, the value is rounded to
-32 bits here. A text is given as the positions of each of the question's words in it, counted from 1.
+The arithmetic follows `src/backend/utils/adt/tsrank.c` with its defaults: weights {0.1, 0.2, 0.4, 1.0} (a text without
+sections uses the first) and no normalisation. Where the C code has a `float`, the value is rounded to 32 bits. A text
+is given as the positions of each of the question's words in it, counted from 1.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Positions: TypeAlias = Mapping[str, Sequence[int]]
 Score: TypeAlias = Callable[[Question, Positions], float]
 
 LAST_POSITION: Final = 16_383
-"""Postgres counts no further; every later word stands here."""
+"""The highest position in Postgres; all later words share it."""
 MOST_POSITIONS: Final = 255
-"""Postgres keeps no more of one word."""
+"""The most positions of one word that Postgres keeps."""
 NO_PAIR: Final = 1e-20
-"""What `ts_rank` gives to a text that holds no two of the words that must all be there."""
+"""The `ts_rank` of a text that holds no two of the required words."""
 
 _FLOAT = Struct("f")
 
 
 def _float(value: float) -> float:
-    """The nearest 32-bit number, which is what a C `float` would keep."""
+    """The nearest 32-bit number, like a C `float`."""
     (rounded,) = _FLOAT.unpack(_FLOAT.pack(value))
     return float(rounded)
 
@@ -39,12 +39,11 @@ WEIGHT: Final = _float(0.1)
 
 
 def stored_positions(positions: Iterable[int]) -> list[int]:
-    """Which of a word's positions Postgres would have stored."""
+    """The positions of a word that Postgres would store."""
     return sorted({min(position, LAST_POSITION) for position in positions})[:MOST_POSITIONS]
 
 
 def matches(question: Question, positions: Positions) -> bool:
-    """Whether a text answers a question."""
     match question:
         case Lexeme(word):
             return bool(positions.get(word))
@@ -61,7 +60,7 @@ def matches(question: Question, positions: Positions) -> bool:
 
 
 def ts_rank(question: Question, positions: Positions) -> float:
-    """By how often words occur, and, where all must be there, by how near they are to each other."""
+    """Rank by word frequency, or, if all words are required, by how near they are to each other."""
     words = words_of(question)
     if isinstance(question, And | Phrase) and len(words) > 1:
         return _nearness([positions.get(word, ()) for word in words])
@@ -69,7 +68,7 @@ def ts_rank(question: Question, positions: Positions) -> float:
 
 
 def ts_rank_cd(question: Question, positions: Positions) -> float:
-    """Cover density: the shorter the stretches of text that answer the question, and the more of them, the better."""
+    """Rank by cover density: the shorter the matching stretches of text, and the more of them, the better."""
     text = sorted((position, word) for word in words_of(question) for position in positions.get(word, ()))
     total = 0.0
     start = 0
@@ -87,7 +86,7 @@ def ts_rank_cd(question: Question, positions: Positions) -> float:
 
 
 def _cover(question: Question, text: Sequence[tuple[int, str]], start: int) -> tuple[int, int] | None:
-    """The first shortest stretch of the text from `start` on that answers the question."""
+    """The first shortest stretch of the text from `start` that matches the question."""
     end = _reach(question, text, range(start, len(text)))
     if end is None:
         return None
@@ -96,7 +95,7 @@ def _cover(question: Question, text: Sequence[tuple[int, str]], start: int) -> t
 
 
 def _reach(question: Question, text: Sequence[tuple[int, str]], order: Iterable[int]) -> int | None:
-    """Where the text, read in this order, has answered the question."""
+    """The place at which the text, read in this order, matches the question."""
     seen: dict[str, list[int]] = {}
     for at in order:
         position, word = text[at]
