@@ -34,7 +34,7 @@ def pytest_configure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Tests on Postgres run on the server of a DSN, else on one that they start; the soak can take its time."""
     parser.addoption("--pg-dsn", help="a database on a Postgres server of yours, where tests may create databases")
-    parser.addoption("--soak-seconds", type=float, default=120.0, help="how long engines come and go in the soak")
+    parser.addoption("--soak-seconds", type=float, default=60.0, help="how long engines come and go in the soak")
     parser.addoption("--soak-strict", action="store_true", help="times and reports decide, too: for a quiet machine")
     parser.addoption("--soak-seed", type=int, default=4, help="which faults the soak draws")
 
