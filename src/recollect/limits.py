@@ -247,6 +247,24 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
+def size_of(memory: Memory) -> int:
+    """The bytes of a memory's text, title, source, tags and metadata. Names are too short to count."""
+    said = "".join((memory.text, memory.title, memory.source, *memory.tags))
+    size = len(said) if said.isascii() else len(said.encode())
+    return size + len(json.dumps(memory.metadata)) if memory.metadata else size
+
+
+def fitting(memories: Iterable[Memory], room: int, at_least: int = 1) -> tuple[int, int]:
+    """How many of these memories fit, counted from the first, and the room left."""
+    count = 0
+    for memory in memories:
+        size = size_of(memory)
+        if size > room and count >= at_least:
+            return count, 0
+        count, room = count + 1, max(room - size, 0)
+    return count, room
+
+
 def check_vector(value: Sequence[float] | Any, dimensions: int | None) -> Any:
     """A given vector as float32 of length 1; its dimensions must be the store's."""
     import numpy as np  # late: `recollect --help` must not pay for it

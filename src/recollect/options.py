@@ -101,9 +101,9 @@ class Declared:
             what or self.name, value, one.least, one.most, whole=float not in self.types, above=one.above
         )
 
-    def names(self, values: Iterable[str] | None) -> tuple[str, ...]:
+    def names(self, values: Iterable[str]) -> tuple[str, ...]:
         """Names, no more than declared, without repeats. Raises InvalidRequest."""
-        return check_names(self.option.item, values or (), most=int(self.option.most))
+        return check_names(self.option.item, values, most=int(self.option.most))
 
 
 @cache

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from recollect.calls.admission import Admission
+from recollect.calls.deadline import Admission
 from recollect.errors import BackendUnavailable
 from tests.engine.faulty import until
 

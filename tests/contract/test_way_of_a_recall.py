@@ -14,7 +14,7 @@ import recollect
 from recollect import AsyncRecollect
 
 ROOT = str(Path(recollect.__file__).parent)
-MOST_FUNCTIONS, MOST_FILES = 320, 56
+MOST_FUNCTIONS, MOST_FILES = 262, 48
 """What is reached. The goal is 230 functions in 38 files: lower these whenever the way gets shorter."""
 TURNS = 20
 

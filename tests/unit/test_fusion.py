@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ranking.fusion import calibrated, fuse, keep_exact, renormalised, rrf, weighted
-from recollect.ranking.normalise import by_max
+from recollect.ranking.fusion import by_max, calibrated, fuse, keep_exact, renormalised, rrf, weighted
 from recollect.recipes import Fusion, FusionMethod, Lane
 from recollect.types import Background, Fused, Leg, Ranking, Scored
 

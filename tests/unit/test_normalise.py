@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ranking.normalise import by_max, min_max, surprisal
+from recollect.ranking.fusion import by_max, min_max, surprisal
 from recollect.types import Background
 
 scores = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=20)

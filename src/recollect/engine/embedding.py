@@ -37,30 +37,30 @@ class Embedding:
     def __init__(self, embedder: Embedder, records: Records) -> None:
         self.embedder = embedder
         self._records = records
-        self._generation: Generation | None = None
+        self.generation: Generation | None = None
+        """That of the vectors that questions are compared with, as far as it is known."""
+        self.settled_until = 0.0
+        """Until then, on the monotonic clock, a recall need not ask: the embedder makes vectors like the store's,
+        and the store was looked at a moment ago."""
         self._current: Generation | None = None
         self._look: asyncio.Task[None] | None = None
         self._looked_at = 0.0
 
-    @property
-    def generation(self) -> Generation | None:
-        """The generation of the vectors that questions are compared with, as far as it is known."""
-        return self._generation
-
     def use(self, embedder: Embedder, generation: Generation) -> None:
         """Embed with another model from now on, which the store was changed to."""
-        self.embedder, self._generation, self._current = embedder, generation, generation
+        self.embedder, self.generation, self._current = embedder, generation, generation
+        self.settled_until = 0.0
 
     @property
     def outdated(self) -> EmbeddingMismatch | None:
         """That the store has changed to another model, and what to do."""
-        known, current = self._generation, self._current
+        known, current = self.generation, self._current
         return None if known is None or current in (None, known) else EmbeddingMismatch.after_change(current, known)
 
     def look_now_and_then(self) -> None:
         """See, in the background, whether the store has changed to another model."""
         now = time.monotonic()
-        if self._generation is not None and now >= self._looked_at + LOOK_SECONDS and self._look is None:
+        if self.generation is not None and now >= self._looked_at + LOOK_SECONDS and self._look is None:
             self._looked_at = now
             self._look = asyncio.create_task(self._look_quietly())
             self._look.add_done_callback(self._looked)
@@ -68,6 +68,8 @@ class Embedding:
     async def current(self) -> Generation | None:
         """The generation that answers now, whichever this process works with."""
         self._current = await self._records.generation()
+        if self.outdated:
+            self.settled_until = 0.0
         return self._current
 
     async def close(self) -> None:
@@ -82,21 +84,18 @@ class Embedding:
     def _looked(self, _: asyncio.Task[None]) -> None:
         self._look = None
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the store has said which model made its vectors, and need not be asked again."""
-        return self._generation is not None
-
     async def check(self) -> Generation | None:
         """The store's generation (None while it has no vectors). Raises EmbeddingMismatch."""
-        if self._generation is None:
-            self._generation = await self._records.generation()
+        if self.generation is None:
+            self.generation = await self._records.generation()
             self._looked_at = time.monotonic()
-        known = self._generation
+        known = self.generation
         if known is not None:
             dimensions = self.embedder.dimensions
             if known.model != self.embedder.name or dimensions not in (None, known.dimensions):
                 raise EmbeddingMismatch.between(known, self.embedder.name, dimensions)
+            if dimensions is not None and not self.outdated:
+                self.settled_until = self._looked_at + LOOK_SECONDS
         return known
 
     async def claim(self, dimensions: int) -> None:
@@ -104,9 +103,9 @@ class Embedding:
         if await self.check() is None:
             generation = Generation(self.embedder.name, dimensions)
             await self._records.set_generation(generation)
-            self._generation = generation
-        elif self._generation is not None and self._generation.dimensions != dimensions:
-            raise EmbeddingMismatch.between(self._generation, self.embedder.name, dimensions)
+            self.generation = generation
+        elif self.generation is not None and self.generation.dimensions != dimensions:
+            raise EmbeddingMismatch.between(self.generation, self.embedder.name, dimensions)
 
     async def dimensions(self) -> int | None:
         """How many numbers a vector for this store has, as far as is known."""

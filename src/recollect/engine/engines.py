@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache
 from typing import Protocol
 
 from recollect.calls.gate import Gates, gated
@@ -59,7 +60,8 @@ class Engines:
             return await rows.call(lambda: listed(store.edges(space, ids)), space)
 
         self.edges = edges
-        self._legs: dict[str, LegSearch] = {}
+        self.leg: Callable[[str], LegSearch] = cache(self._made_leg)
+        """A leg over these engines, made when first used."""
 
     def embed_with(self, embedder: Engine) -> None:
         """Questions are embedded by this one from now on."""
@@ -68,11 +70,8 @@ class Engines:
         shared: dict[Asked, Engine] = {"embedder": embedder, "vector index": self._all[1], "store": self._all[0]}
         self.outside = [asked for asked, engine in shared.items() if not engine.in_process]
 
-    def leg(self, name: str) -> LegSearch:
-        """A leg over these engines, made when first used."""
-        if name not in self._legs:
-            factory = LEGS.load(name)
-            if factory is None:
-                raise InvalidRequest(f"the leg {name!r} does not exist: use one of {', '.join(LEGS.names())}")
-            self._legs[name] = factory(self)
-        return self._legs[name]
+    def _made_leg(self, name: str) -> LegSearch:
+        factory = LEGS.load(name)
+        if factory is None:
+            raise InvalidRequest(f"the leg {name!r} does not exist: use one of {', '.join(LEGS.names())}")
+        return factory(self)

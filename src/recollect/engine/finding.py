@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from recollect.calls.deadline import current_deadline, within
@@ -17,17 +17,16 @@ from recollect.calls.gate import in_words
 from recollect.engine.confidence import confidences
 from recollect.engine.engines import Engines
 from recollect.engine.expect import explain_absence
+from recollect.engine.lanes import by_space
 from recollect.engine.quality import quality_factor, weighed
 from recollect.engine.query import Query
-from recollect.engine.sizes import ROWS_AT_ONCE, fitting, full
-from recollect.engine.visibility import by_space
+from recollect.engine.sizes import ROWS_AT_ONCE, full
 from recollect.engine.windows import with_windows
 from recollect.errors import BackendUnavailable
 from recollect.legs.question import Question
-from recollect.limits import ANSWER_BYTES
+from recollect.limits import ANSWER_BYTES, fitting
 from recollect.ranking.diversity import NearCopyFilter, mmr
-from recollect.ranking.fusion import fuse, keep_exact
-from recollect.ranking.normalise import by_max
+from recollect.ranking.fusion import by_max, fuse, keep_exact
 from recollect.text.snippets import snippet
 from recollect.types import Expectation, Fused, Hit, LaneReport, Memory, Ranking
 
@@ -42,6 +41,7 @@ DIVERSITY_SHARE = 0.5
 """The share of the remaining time for reading the vectors that MMR compares. The answer does not need them."""
 
 Row = tuple[Fused, Memory]
+_ID, _NAME, _TERM = attrgetter("id"), attrgetter("name"), attrgetter("term")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Found:
 async def find(engines: Engines, query: Query, question: Question, rankings: Mapping[str, Ranking]) -> Found:
     """The hits for the rankings of the lanes that answered. Raises BackendUnavailable if the store cannot be read."""
     recipe = query.recipe
-    candidates = fuse(recipe.fusion, [(lane, rankings.get(lane.name)) for lane in recipe.lanes])
+    candidates = fuse(recipe.fusion, zip(recipe.lanes, map(rankings.get, map(_NAME, recipe.lanes)), strict=True))
     if recipe.quality_weight:
         candidates = await _weigh(engines, query, question, candidates, rankings)
     stages: tuple[LaneReport, ...] = ()
@@ -143,7 +143,7 @@ async def _some_visible(
 
 async def _visible(engines: Engines, question: Question, fused: Sequence[Fused]) -> list[Row]:
     """The memories of fused ids, without those that were forgotten, superseded, expired or revoked since the search."""
-    found = await by_space(question.space, [f.id for f in fused], engines.rows.get)
+    found = await by_space(question.space, [*map(_ID, fused)], engines.rows.get)
     now = question.where.now or datetime.now(UTC)
     rows: list[Row] = []
     for f in fused:
@@ -196,8 +196,7 @@ async def _hits(
     engines: Engines, query: Query, question: Question, answer: Sequence[Row]
 ) -> tuple[tuple[Hit, ...], str]:
     """The hits and neighbours that fit into an answer, and a sentence about what was left out."""
-    terms = frozenset([term.term for term in question.words.terms])
-    language = question.words.language
+    terms, language = frozenset(map(_TERM, question.words.terms)), question.words.language
     sure = confidences(query.recipe, question, engines.embedder, answer)
     hits = [
         Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language), known)

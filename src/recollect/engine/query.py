@@ -57,13 +57,12 @@ class Query:
 
 def parse_query(text: str, options: RecallOptions, known: Mapping[str, Recipe] = RECIPES) -> Query:
     """Check the options of a recall, and fill in the recipe's defaults."""
-    check_settings("recall", options, RecallOptions.__annotations__)
+    if options:
+        check_settings("recall", options, RecallOptions.__annotations__)
     check_text("the query", text, most_bytes=QUERY_BYTES)
-    how = _searching(recipe(options.get("recipe", "balanced"), known), options.get("ef_search")).with_(
-        **_overrides(options)
-    )
-    if (renormalise := options.get("renormalise")) is not None:
-        how = how.with_(fusion={"renormalise": renormalise})
+    how = recipe(options.get("recipe", "balanced"), known)
+    if options:
+        how = _changed(how, options)
     if how is not RECIPES.get(how.name):  # built-in recipes need no check
         how = _check_recipe(how)
     limit = how.limit.apply(options.get("limit"))
@@ -78,9 +77,16 @@ def parse_query(text: str, options: RecallOptions, known: Mapping[str, Recipe] =
         fanout=how.fanout.apply(limit),
         where=where,
         expect=None if expect is None else check_name("the expected id", expect),
-        window=int(RECALL["window"].number(options.get("window", 0))),
+        window=int(RECALL["window"].number(options["window"])) if "window" in options else 0,
         shared=shared,
     )
+
+
+def _changed(how: Recipe, options: RecallOptions) -> Recipe:
+    """The recipe with what a caller says differently."""
+    how = _searching(how, options.get("ef_search")).with_(**_overrides(options))
+    renormalise = options.get("renormalise")
+    return how if renormalise is None else how.with_(fusion={"renormalise": renormalise})
 
 
 def _shared(named: object, where: Filter) -> tuple[tuple[str, str], ...] | None:
@@ -113,16 +119,17 @@ def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:
     if quality is None and how is not None:
         quality = how.min_quality
     now = datetime.now(UTC)
-    thread = options.get("thread")
+    thread, since, until = options.get("thread"), options.get("since"), options.get("until")
     source = options.get("source_prefix") or ""
+    kinds, namespaces, tags = options.get("kinds"), options.get("namespaces"), options.get("tags")
     return Filter(
-        kinds=RECALL["kinds"].names(options.get("kinds")),
-        namespaces=RECALL["namespaces"].names(options.get("namespaces")),
-        tags=RECALL["tags"].names(options.get("tags")),
+        kinds=RECALL["kinds"].names(kinds) if kinds else (),
+        namespaces=RECALL["namespaces"].names(namespaces) if namespaces else (),
+        tags=RECALL["tags"].names(tags) if tags else (),
         source_prefix=check_name("source prefix", source, most=SOURCE_CHARACTERS) if source else "",
         thread=None if thread is None else check_name("thread", thread),
-        since=check_time("since", options.get("since"), now),
-        until=check_time("until", options.get("until"), now),
+        since=None if since is None else check_time("since", since, now),
+        until=None if until is None else check_time("until", until, now),
         min_quality=None if quality is None else RECALL["min_quality"].number(quality),
         include_superseded=_choice(options.get("include_superseded"), how is not None and how.include_superseded),
         include_expired=_choice(options.get("include_expired"), how is not None and how.include_expired),

@@ -1,9 +1,9 @@
 """recall: the path of one call, from the question to the counted answer.
 
-query      parsed and checked (query.py), then admitted (calls/admission.py)
+query      parsed and checked (query.py), then admitted (calls/deadline.py)
 known      the store's vector dimensions, and what other spaces share with this one (sharing.py)
 question   its vector and its words, which the lanes share (legs/question.py)
-lanes      run concurrently, each with its own deadline (lanes.py), over every visible space (visibility.py)
+lanes      run concurrently, each with its own deadline, over every visible space (lanes.py)
 ahead      if some are slow, the answer of the others is prepared (ahead.py)
 found      fused, weighed by quality, reranked (rerank.py), read, near-copies left out, cut (finding.py), neighbours
            added (windows.py); the confidence of a hit (confidence.py) is computed when first read
@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.calls.admission import Admission
-from recollect.calls.deadline import within
-from recollect.calls.gate import Gate, in_words
+from recollect.calls.deadline import Admission, within
+from recollect.calls.gate import ROOM, Gate, in_words
 from recollect.calls.shared import SharedWork
 from recollect.embedders.cache import QueryCache
 from recollect.engine.ahead import ReadAhead
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 RecallListener: TypeAlias = Callable[[str, str, Recall | RecallFailed], None]
 """Called after each recall with its space, the name of its recipe, and the answer or the RecallFailed."""
 
+_DEADLINE, _INCOMPLETE, _REPORT = attrgetter("deadline"), attrgetter("incomplete"), itemgetter(0)
+
 
 class Recaller:
     """Answers questions with any recipe. `rows` is the gate for what is read from the store before the lanes start."""
@@ -64,7 +66,7 @@ class Recaller:
         self._rows = rows
         self.hits = hits
         self.listeners: list[RecallListener] = []
-        self._admission = Admission()
+        self._admission = Admission(ROOM)
 
     async def recall(self, space: str, query: Query, given: Sequence[float] | Vector | None = None) -> Recall:
         """The answer to a question of a space. `given` is the question's vector, if the caller already has it."""
@@ -84,13 +86,20 @@ class Recaller:
     async def _answer(
         self, space: str, query: Query, given: Sequence[float] | Vector | None, started: float
     ) -> Recall | RecallFailed:
-        try:
-            dimensions, shared = await within(longest_deadline(query.recipe), self._known_first(space, query))
-        except BackendUnavailable as error:
-            why = f"vector dimensions and grants could not be read from {self._engines.store}: {in_words(error)}"
-            reports = [LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes]
-            return _because(error, RecallFailed(why, lanes=reports))
-        self._embedding.look_now_and_then()
+        granted = bool(query.shared)
+        if query.shared is None:
+            granted = self._sharing.no_grants_until.get(space, 0.0) <= started
+        dimensions: int | None = None
+        shared: FindVisible = None
+        if granted or self._embedding.settled_until <= started:
+            try:
+                reading = self._known_first(space, query, granted)
+                dimensions, shared = await within(longest_deadline(query.recipe), reading)
+            except BackendUnavailable as error:
+                why = f"vector dimensions and grants could not be read from {self._engines.store}: {in_words(error)}"
+                reports = [LaneReport(lane.name, lane.leg, "skipped", why) for lane in query.recipe.lanes]
+                return _because(error, RecallFailed(why, lanes=reports))
+            self._embedding.look_now_and_then()
         # No wait from here on: the question's vector and what it is compared with are of one generation.
         generation, embedder = self._embedding.generation, self._questions.embedder
         if generation is not None:
@@ -110,23 +119,26 @@ class Recaller:
             started=started,
             together=SharedWork(self._engines.outside),
         )
-        return _by_old_vectors(await answer(self._engines, query, question), self._embedding.outdated)
+        outcome = await answer(self._engines, query, question)
+        if self._embedding.settled_until > started:
+            return outcome
+        return _by_old_vectors(outcome, self._embedding.outdated)
 
-    async def _known_first(self, space: str, query: Query) -> tuple[int | None, FindVisible]:
-        """The dimensions of the store's vectors, and how to read what other spaces share."""
-        asked = self._embedding.dimensions
-        dimensions = await (asked() if self._embedding.is_known else self._rows.call(asked, space))
-        return dimensions, await self._sharing.visible_to(space, query.shared)
+    async def _known_first(self, space: str, query: Query, granted: bool) -> tuple[int | None, FindVisible]:
+        """The dimensions of the store's vectors, and how to read what other spaces share, if something is granted."""
+        asked, known = self._embedding.dimensions, self._embedding.generation is not None
+        dimensions = await (asked() if known else self._rows.call(asked, space))
+        return dimensions, await self._sharing.visible_to(space, query.shared) if granted else None
 
 
 async def answer(engines: Engines, query: Query, question: Question) -> Recall | RecallFailed:
     """The answer that the lanes of a recipe find, or why there is none."""
     ahead: ReadAhead | None = None
-    if not engines.in_process or any(lane.deadline is not None for lane in query.recipe.lanes):  # some may be late
+    if not engines.in_process or {*map(_DEADLINE, query.recipe.lanes)} != {None}:  # some lanes may be late
         ahead = ReadAhead(partial(find, engines, query, question), longest_deadline(query.recipe), question)
     try:
         answered = await run_lanes(query.recipe, question, engines.leg, ahead.begin if ahead else None)
-        reports, rankings = [report for report, _ in answered], rankings_of(answered)
+        reports, rankings = [*map(_REPORT, answered)], rankings_of(answered)
         if not rankings:
             reasons = "; ".join(f"{r.lane}: {r.reason}" for r in reports if r.missing)
             return RecallFailed(f"every lane of the recall failed ({reasons})", lanes=reports)
@@ -138,10 +150,12 @@ async def answer(engines: Engines, query: Query, question: Question) -> Recall |
     finally:
         if ahead:
             ahead.close()
-    reports = [*(_as_read(report, found) for report in reports), *found.stages]
+    if found.lost or found.lanes != rankings.keys():
+        reports = [_as_read(report, found) for report in reports]
+    reports += found.stages
     return Recall(
         hits=found.hits,
-        degraded=any(report.incomplete for report in reports),
+        degraded=any(map(_INCOMPLETE, reports)),
         lanes=tuple(reports),
         took=1000 * (time.monotonic() - question.started),
         query=query.text,

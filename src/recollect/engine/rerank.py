@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from recollect.calls.deadline import Deadline, on_deadline
 from recollect.calls.gate import Gates, Skipped, in_words
-from recollect.engine.visibility import by_space
+from recollect.engine.lanes import by_space
 from recollect.errors import BackendTimeout
 from recollect.legs.question import Question
 from recollect.ports import Beside, Reranker

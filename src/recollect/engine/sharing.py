@@ -38,7 +38,8 @@ class Sharing:
     def __init__(self, ledger: Ledger, gate: Gate) -> None:
         self._ledger = ledger
         self._gate = gate
-        self._no_grants_until: dict[str, float] = {}
+        self.no_grants_until: dict[str, float] = {}
+        """Spaces that nothing is granted to, and until when (monotonic clock) their recalls need not look again."""
 
     async def check_granted(self, space: str, owner: str, namespace: str, wanted: Access) -> None:
         """Raises NotAllowed if the namespace of another space is not granted, whether it exists or not."""
@@ -56,8 +57,7 @@ class Sharing:
         Raises NotAllowed for a named namespace that is not granted.
         """
         if named is None:
-            known_none = self._no_grants_until.get(space, 0.0) > time.monotonic()
-            return None if known_none else lambda: self._visible(space)
+            return lambda: self._visible(space)
         if not named:
             return None
         granted = {(g.space, g.namespace) for g in await self._granted(space)}
@@ -72,14 +72,14 @@ class Sharing:
 
     def forget_no_grants(self, space: str) -> None:
         """Read the grants of a space again at its next recall, because it accepted one."""
-        self._no_grants_until.pop(space, None)
+        self.no_grants_until.pop(space, None)
 
     async def _visible(self, space: str) -> Visible:
         granted = await self._granted(space)
         if not granted:
-            if len(self._no_grants_until) >= NO_GRANTS_SPACES:
-                self._no_grants_until.clear()
-            self._no_grants_until[space] = time.monotonic() + NO_GRANTS_SECONDS
+            if len(self.no_grants_until) >= NO_GRANTS_SPACES:
+                self.no_grants_until.clear()
+            self.no_grants_until[space] = time.monotonic() + NO_GRANTS_SECONDS
         return by_owner([(grant.space, grant.namespace) for grant in granted])
 
     async def _granted(self, space: str) -> Sequence[Grant]:

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from recollect.errors import InvalidRequest
-from recollect.limits import ANSWER_BYTES
+from recollect.limits import ANSWER_BYTES, fitting, size_of
 from recollect.ports import Beside
 from recollect.types import Memory, Page
 
 ROWS_AT_ONCE: Final = 64
 """Rows read at a time, before their size is known."""
 Read = Callable[[Sequence[str]], Awaitable[Mapping[str, Memory]]]
-
-
-def size_of(memory: Memory) -> int:
-    """The bytes of a memory's text, title, source, tags and metadata. Names are too short to count."""
-    said = "".join((memory.text, memory.title, memory.source, *memory.tags))
-    size = len(said) if said.isascii() else len(said.encode())
-    return size + len(json.dumps(memory.metadata)) if memory.metadata else size
-
-
-def fitting(memories: Iterable[Memory], room: int, at_least: int = 1) -> tuple[int, int]:
-    """How many of these memories fit, counted from the first, and the room left."""
-    count = 0
-    for memory in memories:
-        size = size_of(memory)
-        if size > room and count >= at_least:
-            return count, 0
-        count, room = count + 1, max(room - size, 0)
-    return count, room
 
 
 def by_distance(beside: Mapping[str, Beside], hits: Sequence[str]) -> Iterator[tuple[str, str]]:

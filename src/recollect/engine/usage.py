@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
-from typing import Final
+from typing import Final, TypeAlias
 
 from recollect.errors import RecallFailed, RecollectError
 from recollect.ports import Store
@@ -18,6 +18,10 @@ from recollect.types import Bucket, Hit, LaneReport, Leg, LegUsage, Recall, Spac
 FLUSH_SECONDS: Final = 5.0
 EVER: Final = datetime.min.replace(tzinfo=UTC)
 NOTHING: Final = Usage()
+MOST_RECALLS: Final = 16
+"""Recalls that wait to be added up. Their answers stay in memory until then."""
+Counted: TypeAlias = tuple[str, datetime, Recipe, Recall | RecallFailed]
+"""A recall: its space, when it ended, its recipe, and its answer or why there is none."""
 
 
 class HitCounter:
@@ -27,29 +31,39 @@ class HitCounter:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._recalls: list[Counted] = []
         self._hits: dict[str, Counter[str]] = defaultdict(Counter)
         self._usage: dict[str, dict[datetime, Usage]] = defaultdict(dict)
         self._flusher: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
 
     def count(self, space: str, recipe: Recipe, outcome: Recall | RecallFailed) -> None:
-        """Count a recall, the hits it returned, and what each leg did. Hits from other spaces are not counted: a reader
-        changes nothing in the space that shares.
-        """
-        if isinstance(outcome, RecallFailed):
-            usage = Usage(1, failed=1, legs=leg_usage(recipe, outcome.lanes, ()))
-        else:
-            self._hits[space].update([hit.memory.id for hit in outcome.hits if hit.memory.space == space])
-            legs = leg_usage(recipe, outcome.lanes, outcome.hits)
-            usage = Usage(1, degraded=int(outcome.degraded), legs=legs)
-        hours, hour = self._usage[space], hour_of(datetime.now(UTC))
-        hours[hour] = hours.get(hour, NOTHING) + usage
+        """Count a recall. The counts are added up later, because its caller waits for the answer."""
+        self._recalls.append((space, datetime.now(UTC), recipe, outcome))
+        if len(self._recalls) == MOST_RECALLS:
+            self._add_up()
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush_later())
+
+    def _add_up(self) -> None:
+        """The hits of each memory, and what each leg did. Memories of other spaces are not counted: their space counts
+        its own recalls.
+        """
+        recalls, self._recalls = self._recalls, []
+        for space, moment, recipe, outcome in recalls:
+            if isinstance(outcome, RecallFailed):
+                usage = Usage(1, failed=1, legs=leg_usage(recipe, outcome.lanes, ()))
+            else:
+                self._hits[space].update([hit.memory.id for hit in outcome.hits if hit.memory.space == space])
+                legs = leg_usage(recipe, outcome.lanes, outcome.hits)
+                usage = Usage(1, degraded=int(outcome.degraded), legs=legs)
+            hours, hour = self._usage[space], hour_of(moment)
+            hours[hour] = hours.get(hour, NOTHING) + usage
 
     async def flush(self) -> None:
         """Write the counts. If the store cannot be written, they are lost."""
         async with self._writing:
+            self._add_up()
             hits, self._hits = self._hits, defaultdict(Counter)
             usage, self._usage = self._usage, defaultdict(dict)
             for space, hours in usage.items():

@@ -5,26 +5,32 @@
 * `weighted`: a weighted sum of normalised scores. Fox and Shaw, "Combination of multiple searches" (CombSUM),
   TREC-2, 1994; for words and vectors Bruch, Gai and Ingber, "An analysis of fusion functions for hybrid
   retrieval", TOIS 2023.
-* `calibrated`: the default; a sum of how surprising each score is (`normalise.surprisal`). Adding -ln p of
+* `calibrated`: the default; a sum of how surprising each score is (`surprisal`). Adding -ln p of
   independent tests is Fisher's method (1925). It has no constant to fit, and a list whose best score is nothing
   special for this question adds little, however it compares with the rest of that list.
 
 A lane that did not return an id adds nothing to it. Of two with the same score the one goes first that the earlier
 lane found, or found at a better rank; in one lane, equal scores stand in the order of their ids. That is what a stable
 sort makes of a map filled lane by lane, which is how the source systems fuse. The rankings handed in are not changed.
+
+A lane's scores are normalised before they are added to another's. `min_max` and `by_max` only look at the list itself,
+so they make the best of a bad list look perfect; `surprisal` looks at what chance alone would give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import fsum
-from operator import itemgetter
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from math import fsum, log
+from operator import attrgetter, itemgetter
+from typing import Literal, Protocol, TypeAlias
 
-from recollect.ranking.normalise import Normalise, min_max, surprisal
-from recollect.types import Fused, Part, Ranking, Tail
+from recollect.types import Background, Fused, Part, Ranking, Tail
+
+Normalise: TypeAlias = Callable[[Sequence[float]], list[float]]
+"""Scores onto a scale that can be added to another lane's: as many, in the same order."""
 
 _CONTRIBUTION = itemgetter(4)
+_SCORE, _TAIL = attrgetter("score"), attrgetter("tail")
 
 FEW = 3
 """Memories that it takes for one of them to stand out from the others."""
@@ -50,7 +56,7 @@ class FusionLike(Protocol):
     def renormalise(self) -> bool: ...
 
 
-def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -> list[Fused]:
+def fuse(fusion: FusionLike, lanes: Iterable[tuple[LaneLike, Ranking | None]]) -> list[Fused]:
     """The rankings of a recipe's lanes, fused as the recipe says. No ranking: that lane did not answer."""
     rankings: list[Ranking] = []
     weights: list[float] = []
@@ -60,7 +66,7 @@ def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -
         if ranking is not None:
             rankings.append(ranking)
             weights.append(lane.weight)
-    if fusion.renormalise:
+    if fusion.renormalise and len(weights) < len(wanted):
         weights = renormalised(weights, fsum(wanted))
     if fusion.method == "rrf":
         return rrf(rankings, fusion.k, weights)
@@ -68,7 +74,7 @@ def fuse(fusion: FusionLike, lanes: Sequence[tuple[LaneLike, Ranking | None]]) -
         return weighted(rankings, weights)
     if fusion.method == "raw":
         return weighted(rankings, weights, normalise=list)
-    return calibrated(rankings, weights, [ranking.tail for ranking in rankings])
+    return calibrated(rankings, weights, [*map(_TAIL, rankings)])
 
 
 def renormalised(weights: Sequence[float], total: float) -> list[float]:
@@ -85,6 +91,53 @@ def rrf(rankings: Sequence[Ranking], k: int = 60, weights: Sequence[float] | Non
     return _summed(rankings, shares, weights or [1.0] * len(rankings))
 
 
+def min_max(scores: Sequence[float]) -> list[float]:
+    """From 0 for the least to 1 for the best; 1.0 for all when they are equal.
+
+    >>> min_max([4.0, 3.0, 2.0])
+    [1.0, 0.5, 0.0]
+    """
+    if not scores:
+        return []
+    least, width = min(scores), max(scores) - min(scores)
+    return [(score - least) / width for score in scores] if width > 0 else [1.0] * len(scores)
+
+
+def by_max(scores: Sequence[float]) -> list[float]:
+    """As a share of the best score; 0 where that is not above 0.
+
+    >>> by_max([4.0, 1.0])
+    [1.0, 0.25]
+    """
+    best = max(scores, default=0.0)
+    return [score / best for score in scores] if best > 0 else [0.0] * len(scores)
+
+
+def surprisal(scores: Sequence[float], background: Background, tail: Tail) -> list[float]:
+    """How unlikely chance alone is to reach each score, as a share of what it takes to single out one memory.
+
+    `-ln p`, where p is the chance that an unrelated memory scores as high, divided by `ln count`: at 1.0, one
+    unrelated memory of all would be expected to do as well. Scores of unrelated memories fall off exponentially
+    for words (Manmatha, Rath and Feng, SIGIR 2001), so `-ln p` grows with z; similarities, sums of many small
+    products, fall off like a normal distribution, so it grows with z^2 / 2. Scores below the mean are 0.
+
+    >>> background = Background(mean=0.0, deviation=1.0, count=20)
+    >>> [round(s, 3) for s in surprisal([3.0, -1.0], background, "exponential")]
+    [1.001, 0.0]
+    >>> [round(s, 3) for s in surprisal([3.0, -1.0], background, "normal")]
+    [1.502, 0.0]
+    """
+    mean, deviation = background.mean, background.deviation
+    if deviation <= 0:
+        return [0.0] * len(scores)
+    whole = max(log(max(background.count, 1)), 1.0)  # a space of one or two has nothing to single out
+    shares: list[float] = []
+    for score in scores:
+        z = max((score - mean) / deviation, 0.0)
+        shares.append(z / whole if tail == "exponential" else z * z / 2 / whole)
+    return shares
+
+
 def weighted(rankings: Sequence[Ranking], weights: Sequence[float], normalise: Normalise = min_max) -> list[Fused]:
     """The weighted sum of scores, each normalised within its own ranking."""
     shares = [normalise([hit.score for hit in ranking.hits]) for ranking in rankings]
@@ -97,7 +150,7 @@ def calibrated(rankings: Sequence[Ranking], weights: Sequence[float], tails: Seq
     A ranking without a tail counts as it is. One with a tail but without a background, or with one of so few memories
     that nothing can stand out, is min-max normalised: it can then only compare its own hits.
     """
-    fused = _summed(rankings, [_calibrated(r, tail) for r, tail in zip(rankings, tails, strict=True)], weights)
+    fused = _summed(rankings, [*map(_calibrated, rankings, tails)], weights)
     for ranking in rankings:
         if ranking.exact:
             fused = keep_exact(fused, ranking)
@@ -105,7 +158,7 @@ def calibrated(rankings: Sequence[Ranking], weights: Sequence[float], tails: Seq
 
 
 def _calibrated(ranking: Ranking, tail: Tail | None) -> list[float]:
-    scores = [hit.score for hit in ranking.hits]
+    scores = [*map(_SCORE, ranking.hits)]
     if tail is None:
         return scores
     if ranking.background is None or ranking.background.count < FEW:

@@ -86,7 +86,7 @@ def _stemmers() -> dict[str, Callable[[str], str]]:
 _STEM: Final = _stemmers()
 
 
-class _Lexicon:
+class Lexicon:
     """A cache of words and their terms, by language. When it is full, words that are not used again drop out.
 
     The terms of a word are one text, joined by spaces, because the garbage collector skips dictionaries that hold only
@@ -121,7 +121,7 @@ class _Lexicon:
         return made
 
 
-_lexicon: Final = _Lexicon()
+lexicon: Final = Lexicon()
 
 
 def words(text: str) -> list[str]:
@@ -136,7 +136,7 @@ def terms(text: str, language: str | None = None) -> list[str]:
     ['invoic', 'go', 'to', 'err', 'conn', 'refus', 'err_conn_refused']
     """
     found = words(text)
-    return _lexicon.terms(found, language or guess(found) or DEFAULT).split()
+    return lexicon.terms(found, language or guess(found) or DEFAULT).split()
 
 
 def word_terms(word: str, language: str) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def matches(text: str, wanted: AbstractSet[str], language: str | None = None) ->
     language = language or language_of(text)
     for match in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
         word = match.group()
-        made = _lexicon.of(word, language)
+        made = lexicon.of(word, language)
         if made in wanted:
             yield Token(made, match.start(), match.end())
         elif " " in made and not wanted.isdisjoint(made.split()):

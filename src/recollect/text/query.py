@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recollect.ports import Term
-from recollect.text.analyzer import safe, terms, word_terms, words
+from recollect.text.analyzer import lexicon, safe, terms, words
 from recollect.text.languages import DEFAULT, LANGUAGES, STOP_WORDS, fold, guess
 
 _QUOTED: Final = re.compile(r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」')
@@ -22,6 +22,11 @@ _JOINED: Final = re.compile(r"[-_.:/@+#]")
 _LONG_NUMBER: Final = 4
 """A number with this many digits is an identifier (an invoice, a ticket) rather than an amount, unless it is a year."""
 
+_FORMS: Final[dict[str | None, tuple[str, ...]]] = {
+    None: (DEFAULT, *(other for other in LANGUAGES if other != DEFAULT)),
+    **{language: tuple(dict.fromkeys((language, DEFAULT))) for language in LANGUAGES},
+}
+"""The languages to stem in, by the question's language: its own and the default, or all if it shows none."""
 
 WORDS: Final = 128
 PHRASES: Final = 8
@@ -56,7 +61,9 @@ def parse_query(text: str) -> QueryWords:
     forms: list[frozenset[str]] = []
     for word in list(dict.fromkeys(telling or found))[:WORDS]:
         whole = _identifier(word)
-        own = [term for form in _forms(language) for term in word_terms(word, form)]
+        own: list[str] = []
+        for form in _FORMS[language]:
+            own += lexicon.of(word, form).split()
         forms.append(frozenset(own))
         for term in own:
             names = term == whole or (term in chosen and chosen[term].names)
@@ -72,13 +79,6 @@ def coverage(question: QueryWords, text: str) -> float:
     """
     held = frozenset(terms(text))
     return sum(not held.isdisjoint(word) for word in question.words) / max(len(question.words), 1)
-
-
-def _forms(language: str | None) -> tuple[str, ...]:
-    """The languages to stem in: all if the question shows none, else its own and the default."""
-    if language is None:
-        return (DEFAULT, *(other for other in LANGUAGES if other != DEFAULT))
-    return (language,) if language == DEFAULT else (language, DEFAULT)
 
 
 def _phrases(text: str, language: str | None) -> tuple[tuple[str, ...], ...]:

@@ -117,7 +117,7 @@ class Fused(NamedTuple):
 
     @property
     def why(self) -> Why:
-        return Why(Contribution(*part) for part in self.parts)
+        return Why(map(Contribution._make, self.parts))
 
 
 @dataclass(frozen=True, slots=True)
