@@ -60,6 +60,7 @@ from recollect.types import (
     SpaceUsage,
     Token,
     Usage,
+    Use,
     Why,
 )
 
@@ -126,6 +127,7 @@ __all__ = [
     "SpaceUsage",
     "Token",
     "Usage",
+    "Use",
     "Why",
     "__version__",
 ]

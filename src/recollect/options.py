@@ -342,10 +342,11 @@ class Replacement(MemoryFields, total=False):
     by: Annotated[str | None, Option("The id of a stored memory that holds now, instead of a text.", metavar="NEW_ID")]
 
 
-class Uses(TypedDict):
+class Uses(TypedDict, total=False):
     """Memories that were of use."""
 
-    ids: Annotated[Iterable[str], Option("The ids of the memories.", 1, item="id")]
+    ids: Required[Annotated[Iterable[str], Option("The ids of the memories.", 1, item="id")]]
+    query: Annotated[str | None, Option("The question that led to them, for `recollect tune --from-use`.")]
 
 
 class Link(TypedDict, total=False):

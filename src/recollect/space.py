@@ -24,11 +24,13 @@ from recollect.engine.transfer import Imported
 from recollect.engine.usage import usage_since
 from recollect.errors import InvalidRequest
 from recollect.limits import (
+    QUERY_BYTES,
     check_choice,
     check_flag,
     check_iterable,
     check_name,
     check_supersedable,
+    check_text,
     check_time,
 )
 from recollect.options import Changes, Link, ListOptions, MemoryFields, PageOptions, RecallOptions, Walk, declared
@@ -44,6 +46,7 @@ from recollect.types import (
     Remembered,
     SpaceStats,
     SpaceUsage,
+    Use,
 )
 
 PAGE, WALK, LINK = declared(PageOptions), declared(Walk), declared(Link)
@@ -215,10 +218,21 @@ class AsyncSpace(AsyncNamespace):
             raise self._reach.missing(id)
         return await read_nearest(found, id, self._rows)
 
-    async def used(self, *ids: str) -> int:
-        """Say that memories were useful, each once; how many of them exist. Being returned counts a tenth of that."""
-        wanted = [*dict.fromkeys(check_name("id", id) for id in ids)]
-        return await self._store.mark_used(self.name, wanted, now=datetime.now(UTC))
+    async def used(self, *ids: str, query: str | None = None) -> int:
+        """Say that memories were useful, each once; how many of them exist. Being returned counts a tenth of that. The
+        question that led to them is kept with the newest 10,000 uses, until the memory is forgotten: see `uses`.
+        """
+        wanted, now = [*dict.fromkeys(check_name("id", id) for id in ids)], datetime.now(UTC)
+        if query is not None:
+            check_text("the query", query, most_bytes=QUERY_BYTES)
+        there = await self._store.mark_used(self.name, wanted, now=now)
+        if query is not None and there:
+            await self._ledger.note_uses(self.name, [Use(query, id, now) for id in wanted])
+        return there
+
+    async def uses(self) -> builtins.list[Use]:
+        """Which questions led to the use of which memories, as far as `used` was told, in the order of their use."""
+        return [*await self._ledger.uses(self.name)]
 
     async def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
         """Offer a namespace to another space, to see it or, with `write`, to change it too. The grant holds from when

@@ -43,6 +43,7 @@ from recollect.types import (
     SpaceStats,
     SpaceUsage,
     Token,
+    Use,
 )
 
 
@@ -128,9 +129,15 @@ class Space(Namespace):
         """The versions of a memory, oldest first: what it replaced, itself, and what replaced it. Raises NotFound."""
         return self._run(self._async.history(id))
 
-    def used(self, *ids: str) -> int:
-        """Say that memories were useful, each once; how many of them exist. Being returned counts a tenth of that."""
-        return self._run(self._async.used(*ids))
+    def used(self, *ids: str, query: str | None = None) -> int:
+        """Say that memories were useful, each once; how many of them exist. Being returned counts a tenth of that. The
+        question that led to them is kept with the newest 10,000 uses, until the memory is forgotten: see `uses`.
+        """
+        return self._run(self._async.used(*ids, query=query))
+
+    def uses(self) -> builtins.list[Use]:
+        """Which questions led to the use of which memories, as far as `used` was told, in the order of their use."""
+        return self._run(self._async.uses())
 
     def grant(self, namespace: str, to: str, access: Access = "read") -> Grant:
         """Offer a namespace to another space, to see it or, with `write`, to change it too. The grant holds from when

@@ -20,7 +20,7 @@ from recollect.engine.usage import EVER
 from recollect.ports import Store
 from recollect.settings import PostgresSettings
 from recollect.stores.sqlite.store import SqliteStore
-from recollect.types import Bucket, Edge, Generation, Memory, Record, Remembered, Scored, Token, Usage
+from recollect.types import Bucket, Edge, Generation, Memory, Record, Remembered, Scored, Token, Usage, Use
 
 MakeStore = Callable[[], Store]
 WAYS = ["sqlite to sqlite", "sqlite to postgres", "postgres to sqlite"]
@@ -82,6 +82,7 @@ async def fill(store: Store) -> None:
     await store.ledger.accept("here", "notes", "日本")
     await store.ledger.grant("here", "notes", "not here yet", "read")
     await store.ledger.count_usage("here", [Bucket(FIRST, ONE), Bucket(FIRST + HOUR, Usage(recalls=1))])
+    await store.ledger.note_uses("here", [Use("what then?", "a", NOW), Use("why?", "b", NOW + HOUR)])
 
 
 async def contents(store: Store) -> dict[str, Any]:
@@ -98,6 +99,7 @@ async def contents(store: Store) -> dict[str, Any]:
             await store.ledger.granted_to(space),
             await store.ledger.offered_to(space),
             await store.ledger.usage(space, EVER),
+            await store.ledger.uses(space),
         )
         shown[space] = (
             memories,
@@ -226,13 +228,14 @@ async def test_what_differs_is_named_and_left_alone(files: tuple[MakeStore, Make
         (lambda store: store.ledger.grant("here", "letters", "日本", "read"), "grants"),
         (lambda store: store.ledger.accept("here", "notes", "not here yet"), "grants"),
         (lambda store: store.ledger.count_usage("here", [Bucket(FIRST, Usage(failed=1))]), "usage"),
+        (lambda store: store.ledger.note_uses("here", [Use("how?", "a", NOW)]), "uses"),
     ],
-    ids=["access", "another grant", "accepted", "count"],
+    ids=["access", "another grant", "accepted", "count", "use"],
 )
 async def test_what_differs_beside_the_memories_is_named(
     files: tuple[MakeStore, MakeStore], change: Any, named: str
 ) -> None:
-    """Grants and usage of the target stay as they are, and it is said which of them differ."""
+    """Grants, usage and uses of the target stay as they are, and it is said which of them differ."""
     copied = await differing(*files, change)
     (here, there) = copied.spaces
     assert (here.beside, here.verified, there.beside) == ((named,), False, ())

@@ -274,6 +274,22 @@ async def test_uses_are_told(work: AsyncSpace, client: AsyncRecollect) -> None:
         await work.used("")
 
 
+async def test_questions_that_led_to_a_use(work: AsyncSpace) -> None:
+    """They are kept with the memory's id, and go when it is forgotten; one that cannot be a question is refused."""
+    await settled(work, "the red umbrella a", "the red bicycle b")
+    await work.used("a", "a", "nothing", query="what is red?")
+    await work.used("b")
+    await work.used("nothing", query="what is not there?")
+    await work.used("b", query="a bicycle?")
+    assert [(use.question, use.id) for use in await work.uses()] == [("what is red?", "a"), ("a bicycle?", "b")]
+    with pytest.raises(InvalidRequest, match="the query is empty"):
+        await work.used("a", query=" ")
+    assert (await work.get("a")).used == 1
+    await work.forget("a")
+    assert [use.id for use in await work.uses()] == ["b"]
+    assert not [line async for line in work.export() if "a bicycle?" in str(line)]
+
+
 async def test_a_space_that_was_not_scored_for_a_day_is_scored_when_it_is_used(url: str) -> None:
     """In the background, by whoever uses it next; not before, so a memory stays unscored for its first day, and the
     recipe with a floor keeps it.

@@ -87,7 +87,7 @@ def test_used_says_for_how_many_it_was_noted(cli: Cli) -> None:
     """`get` shows it; an unknown id is one sentence, and exit code 1."""
     id = cli.remember("The red door")
     assert cli("used", id).stdout == "noted for 1 memory\n"
-    assert cli.json("used", id) == {"used": 1}
+    assert cli.json("used", id, "--query", "which door?") == {"used": 1}
     assert cli.json("get", id)["used"] == 2
     assert "of use" in cli("get", id).stdout
     missing = cli("used", id, "nothing")

@@ -83,12 +83,13 @@ async def test_a_memory_is_said_to_be_of_use(reader: Reader, work: AsyncSpace) -
         html = await reader.get(path)
         assert 'action="/memory/used"' in html
         fields = dict(
-            re.findall(r'type="hidden" name="(space|id|back)" value="([^"]*)"', html.split("/memory/used")[1])
+            re.findall(r'type="hidden" name="(space|id|query|back)" value="([^"]*)"', html.split("/memory/used")[1])
         )
         sent = await reader.send("/memory/used", {name: unescape(value) for name, value in fields.items()})
         assert sent.headers["location"] == path
         assert (await work.get("a")).used == times
         assert f"of use {times} time" in await reader.read(path)
+    assert [use.question for use in await work.uses()] == ["door"]
     await reader.send("/memory/used", {"space": "work", "id": "nothing", "back": "/"}, 404)
     away = await reader.send("/memory/used", {"space": "work", "id": "a", "back": "https://evil.example"})
     assert away.headers["location"] == "/"

@@ -115,7 +115,7 @@ def test_a_list_and_a_recall_filter_as_the_library_does(server: Served, where: d
 def test_uses_are_told(here: httpx.Client) -> None:
     """How many of the ids there are; the memory says how often, and when last."""
     id = remember(here, "Invoice 12345 was paid on 3 May")
-    assert here.post("/used", json={"ids": [id, "nothing"]}).json() == {"used": 1}
+    assert here.post("/used", json={"ids": [id, "nothing"], "query": "who paid?"}).json() == {"used": 1}
     memory = here.get(f"/memories/{id}").json()
     assert (memory["used"], memory["last_used_at"] is None) == (1, False)
     problem(here.post("/used", json={"ids": []}), 422)

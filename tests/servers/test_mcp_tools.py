@@ -290,7 +290,8 @@ async def test_what_was_of_use_is_told(agent: str, work: AsyncSpace) -> None:
     """Each id counts once; ids without a memory are counted out, not an error."""
     await work.remember("memory a", id="a")
     async with over_http(agent) as mcp:
-        told = await mcp.call_tool("memory_used", {"ids": ["a", "a", "nothing"]})
+        told = await mcp.call_tool("memory_used", {"ids": ["a", "a", "nothing"], "query": "which one?"})
+    assert [(use.question, use.id) for use in await work.uses()] == [("which one?", "a")]
     assert told.structured_content == {"used": 1}
     assert text_of(told) == "Noted that 1 was of use. 1 of the ids given had no memory here."
     assert (await work.get("a")).used == 1

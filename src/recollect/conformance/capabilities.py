@@ -19,7 +19,9 @@ CAPABILITIES: Final[Mapping[str, frozenset[str]]] = {
     "words": frozenset({"search_words"}),
     "links": frozenset({"link", "link_nearest", "unlink", "unlinked", "walk", "edges"}),
     "outbox": frozenset({"feed", "enter", "waiting", "delivered", "lag", "lease", "release"}),
-    "usage": frozenset({"count_usage", "usage", "most_useful", "claim_scoring", "note_scoring", "set_qualities"}),
+    "usage": frozenset(
+        {"count_usage", "usage", "note_uses", "uses", "most_useful", "claim_scoring", "note_scoring", "set_qualities"}
+    ),
     "grants": frozenset({"grant", "revoke", "accept", "granted_by", "granted_to", "offered_to"}),
     "tokens": frozenset(
         {"add_token", "token", "tokens", "revoke_token", "any_token", "add_session", "session", "end_session"}

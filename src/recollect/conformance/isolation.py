@@ -23,7 +23,7 @@ from recollect.conformance.samples import (
 )
 from recollect.errors import NotFound
 from recollect.ports import Ledger, Store
-from recollect.types import Bucket, Edge, Scored, Usage
+from recollect.types import Bucket, Edge, Scored, Usage, Use
 
 Call: TypeAlias = Callable[[Store], Awaitable[Any]]
 
@@ -79,6 +79,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "enter": (lambda store: store.ledger.enter("index", THERE, IDS), None),
     "usage": (lambda store: store.ledger.usage(THERE, NOW - YEAR), []),
     "count_usage": (lambda store: store.ledger.count_usage(THERE, [Bucket(NOW, Usage(recalls=1))]), None),
+    "uses": (lambda store: store.ledger.uses(THERE), []),
+    "note_uses": (lambda store: store.ledger.note_uses(THERE, [Use("stolen?", id, NOW) for id in IDS]), None),
     "most_useful": (lambda store: store.most_useful(THERE, 0.1), 0),
     "claim_scoring": (lambda store: store.ledger.claim_scoring(THERE, before=NOW - 3 * YEAR, now=NOW), None),
     "note_scoring": (lambda store: store.ledger.note_scoring(THERE, NOW - 2 * YEAR, "stolen"), None),
@@ -134,6 +136,7 @@ FURNISH: tuple[Call, ...] = (
     lambda store: store.link(HERE, [Edge("a", "b", strength=0.5)]),
     lambda store: store.mark_hits(HERE, {"a": 3}, now=NOW),
     lambda store: store.ledger.count_usage(HERE, [Bucket(NOW, Usage(recalls=3))]),
+    lambda store: store.ledger.note_uses(HERE, [Use("which umbrella?", "a", NOW)]),
     lambda store: store.ledger.grant(HERE, "notes", "reader", "read"),
     lambda store: store.ledger.claim(HERE, "key", "ours", now=NOW, expires=NOW + YEAR),
 )
@@ -148,6 +151,7 @@ STATE: tuple[Call, ...] = (
     lambda store: store.history(HERE, "a", limit=10),
     lambda store: store.stats(HERE),
     lambda store: store.ledger.usage(HERE, NOW - YEAR),
+    lambda store: store.ledger.uses(HERE),
     lambda store: store.most_useful(HERE, 0.1),
     lambda store: store.ledger.claim_scoring(HERE, before=NOW - YEAR, now=NOW),
     lambda store: store.ledger.granted_by(HERE),

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from recollect.conformance.samples import ALL, HERE, MODEL, NOW, ids, nearest, record, unit
-from recollect.ports import Store
-from recollect.types import Bucket, LegUsage, Usage
+from recollect.ports import USES, Store
+from recollect.types import Bucket, LegUsage, Usage, Use
 
 HOUR = timedelta(hours=1)
 FIRST = NOW.replace(minute=0, second=0, microsecond=0)
@@ -50,6 +50,41 @@ async def spec_a_space_without_memories_counts_nothing(store: Store) -> None:
     await store.ledger.count_usage(HERE, [Bucket(FIRST, ONE)])
     assert list(await store.ledger.usage(HERE, FIRST)) == []
     assert list(await store.spaces()) == []
+
+
+async def spec_questions_that_led_to_a_use(store: Store) -> None:
+    """They come back in the order in which they were noted; what is not there is ignored, and so is an empty space."""
+    asked = [Use("who paid?", "a", NOW), Use("which invoice?", "b", NOW + HOUR), Use("which invoice?", "a", NOW + HOUR)]
+    await store.ledger.note_uses(HERE, asked)
+    assert list(await store.ledger.uses(HERE)) == []
+    assert list(await store.spaces()) == []
+    await store.add(HERE, [record("a"), record("b")])
+    await store.ledger.note_uses(HERE, [asked[0], Use("nothing?", "nothing", NOW)])
+    await store.ledger.note_uses(HERE, asked[1:])
+    await store.ledger.note_uses(HERE, [])
+    assert list(await store.ledger.uses(HERE)) == asked
+
+
+async def spec_the_newest_uses_of_a_space_are_kept(store: Store) -> None:
+    """Those of another space have nothing to do with it."""
+    await store.add(HERE, [record("a")])
+    await store.add("another", [record("a", space="another")])
+    await store.ledger.note_uses("another", [Use("there", "a", NOW)])
+    await store.ledger.note_uses(HERE, [Use(f"question {n}", "a", NOW) for n in range(USES)])
+    await store.ledger.note_uses(HERE, [Use("one more", "a", NOW)])
+    kept = [use.question for use in await store.ledger.uses(HERE)]
+    assert (len(kept), kept[0], kept[-1]) == (USES, "question 1", "one more")
+    assert [use.question for use in await store.ledger.uses("another")] == ["there"]
+
+
+async def spec_uses_go_with_the_memory(store: Store) -> None:
+    """A question may say what the memory said: nothing of it stays when that is forgotten."""
+    await store.add(HERE, [record("a"), record("b")])
+    await store.ledger.note_uses(HERE, [Use("one", "a", NOW), Use("two", "b", NOW)])
+    await store.forget(HERE, ["a"])
+    assert list(await store.ledger.uses(HERE)) == [Use("two", "b", NOW)]
+    await store.add(HERE, [record("a")])
+    assert list(await store.ledger.uses(HERE)) == [Use("two", "b", NOW)]
 
 
 async def spec_most_useful_of_a_space(store: Store) -> None:

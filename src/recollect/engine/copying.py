@@ -19,7 +19,7 @@ from recollect.engine.transfer import memory_line, pages
 from recollect.engine.usage import EVER
 from recollect.errors import ConfigError, InvalidRequest
 from recollect.ports import Store
-from recollect.types import Bucket, Edge, Grant, Record
+from recollect.types import Bucket, Edge, Grant, Record, Use
 
 IDS_NAMED = 5
 """The most ids of differing memories to report."""
@@ -203,25 +203,29 @@ async def _records(store: Store, space: str) -> AsyncIterator[list[Record]]:
 
 
 class _Beside(NamedTuple):
-    """What a space holds beside its memories: its grants, and its usage by the hour."""
+    """What a space holds beside its memories: its grants, its usage by the hour, and the questions that led to uses."""
 
     grants: tuple[Grant, ...]
     usage: tuple[Bucket, ...]
+    uses: tuple[Use, ...]
 
     def digest(self) -> bytes:
         hours = [(hour.start.isoformat(), asdict(hour.usage)) for hour in self.usage]
-        return sha256(json.dumps([[astuple(grant) for grant in self.grants], hours], sort_keys=True).encode()).digest()
+        uses = [(use.question, use.id, use.at.isoformat()) for use in self.uses]
+        told = [[astuple(grant) for grant in self.grants], hours, uses]
+        return sha256(json.dumps(told, sort_keys=True).encode()).digest()
 
 
 async def _beside(store: Store, space: str) -> _Beside:
     """The usage of an empty space is ignored."""
     hours = await store.ledger.usage(space, EVER) if (await store.stats(space)).memories else ()
-    return _Beside(tuple(await store.ledger.granted_by(space)), tuple(hours))
+    uses = sorted(await store.ledger.uses(space), key=lambda use: (use.at, use.question, use.id))
+    return _Beside(tuple(await store.ledger.granted_by(space)), tuple(hours), tuple(uses))
 
 
 async def _fill_beside(source: Store, target: Store, space: str) -> None:
-    """Copy the grants and the hours of usage that the target lacks. Usage goes in one call, because counting an hour
-    twice would add it up.
+    """Copy the grants, the hours of usage and the uses that the target lacks. Usage goes in one call, because counting
+    an hour twice would add it up.
     """
     here, there = await _beside(source, space), await _beside(target, space)
     granted = {(grant.namespace, grant.to) for grant in there.grants}
@@ -232,6 +236,8 @@ async def _fill_beside(source: Store, target: Store, space: str) -> None:
                 await target.ledger.accept(space, grant.namespace, grant.to)
     counted = {hour.start for hour in there.usage}
     await target.ledger.count_usage(space, [hour for hour in here.usage if hour.start not in counted])
+    noted = {*there.uses}
+    await target.ledger.note_uses(space, [use for use in here.uses if use not in noted])
 
 
 async def _compare(source: Store, target: Store, space: str, new: int, meter: _Meter) -> CopiedSpace:

@@ -26,11 +26,11 @@ from recollect.ports.indexes import (
     Words,
     WordSearch,
 )
-from recollect.ports.ledger import SESSIONS, Entry, Lag, Ledger
+from recollect.ports.ledger import SESSIONS, USES, Entry, Lag, Ledger
 from recollect.ports.store import Beside, Mark, Records, Sample, SnapshotStore, Store
 
 __all__ = [
-    "SESSIONS", "Beside", "Change", "Embedder", "Engine", "Entry", "ExternalIndex", "ExternalLinks",
+    "SESSIONS", "USES", "Beside", "Change", "Embedder", "Engine", "Entry", "ExternalIndex", "ExternalLinks",
     "ExternalVectors", "GenerationState", "Generations", "GraphIndex", "KeywordScore", "Lag", "Ledger", "Mark",
     "Match", "Reached", "Records", "Reranker", "Role", "Sample", "SnapshotStore", "Store", "Term", "VectorHits",
     "VectorIndex", "WordHits", "WordIndex", "WordSearch", "Words",

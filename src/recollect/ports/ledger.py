@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from recollect.types import Access, Bucket, Grant, Leg, Reply, Token
+from recollect.types import Access, Bucket, Grant, Leg, Reply, Token, Use
 
 SESSIONS = 100
 """How many sign-ins by one token are in force at once; the oldest ends when there is one more."""
+
+USES: Final = 10_000
+"""How many uses of memories a space keeps with the question that led to them."""
 
 
 class Entry(NamedTuple):
@@ -91,6 +94,14 @@ class Ledger(Protocol):
 
     async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
         """What was counted for the hours that begin then or later, oldest first."""
+
+    async def note_uses(self, space: str, uses: Sequence[Use]) -> None:
+        """Note which questions led to the use of memories. Of a space the newest `USES` are kept. Those of a memory go
+        when it is forgotten; ids that are not there are ignored.
+        """
+
+    async def uses(self, space: str) -> Sequence[Use]:
+        """Which questions led to the use of which memories, in the order in which they were noted."""
 
     async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
         """Whether the qualities of the space were last brought up to date before then: if so, nobody else is told so

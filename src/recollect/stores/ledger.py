@@ -15,8 +15,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from recollect.ports import SESSIONS, Entry, Lag
-from recollect.types import Access, Bucket, Grant, Leg, LegUsage, Reply, Token, Usage
+from recollect.ports import SESSIONS, USES, Entry, Lag
+from recollect.types import Access, Bucket, Grant, Leg, LegUsage, Reply, Token, Usage, Use
 
 Step: TypeAlias = tuple[str, dict[str, Any]]
 """The name of a statement, and its parameters."""
@@ -138,6 +138,13 @@ class SqlLedger(ABC):
     async def usage(self, space: str, since: datetime) -> Sequence[Bucket]:
         rows = await self._read("usage", space, since=since)
         return [_bucket(self._moment(hour), list(of_hour)) for hour, of_hour in groupby(rows, key=itemgetter(0))]
+
+    async def note_uses(self, space: str, uses: Sequence[Use]) -> None:
+        noted: list[Step] = [("note_use", use._asdict()) for use in uses]
+        await self._write(*noted, ("drop_oldest_uses", {"kept": USES}), space=space)
+
+    async def uses(self, space: str) -> Sequence[Use]:
+        return [Use(question, id, self._moment(at)) for question, id, at in await self._read("uses", space)]
 
     async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
         (claimed,) = await self._write(("claim_scoring", {"before": before, "now": now}), space=space)

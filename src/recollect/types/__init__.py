@@ -43,7 +43,7 @@ from recollect.types.records import (
     Remembered,
     SpaceStats,
 )
-from recollect.types.usage import Bucket, LegUsage, SpaceUsage, Usage
+from recollect.types.usage import Bucket, LegUsage, SpaceUsage, Usage, Use
 
 if TYPE_CHECKING:
     from recollect.types.records import Vector as Vector
@@ -54,5 +54,5 @@ __all__ = [
     "Contribution", "Draft", "Edge", "EmbeddingState", "Expectation", "ExpectationStage", "Filter", "Fused",
     "Generation", "Grant", "Hit", "Issued", "LaneReport", "LaneStatus", "Leg", "LegUsage", "Memory", "Migration",
     "Neighbor", "Page", "Part", "PartKind", "Ranking", "Recall", "Record", "Remembered", "Reply", "Scope", "Scored",
-    "Snippet", "SpaceStats", "SpaceUsage", "Tail", "Token", "Usage", "Why",
+    "Snippet", "SpaceStats", "SpaceUsage", "Tail", "Token", "Usage", "Use", "Why",
 ]  # fmt: skip

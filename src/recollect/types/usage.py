@@ -58,6 +58,14 @@ class Usage:
         return Usage(self.recalls + other.recalls, self.degraded + other.degraded, self.failed + other.failed, legs)
 
 
+class Use(NamedTuple):
+    """A memory that was of use, and the question that led to it."""
+
+    question: str
+    id: str
+    at: datetime
+
+
 class Bucket(NamedTuple):
     """The recalls of one hour, which begins at `start`."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.errors import NotFound
-from recollect.options import Changes, NewMemory, PageOptions, Replacement
+from recollect.options import Changes, NewMemory, PageOptions, Replacement, Uses
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import Given, again, open_store, takes, text_of
 from recollect.servers.cli.output import console, hint, show
@@ -140,15 +140,17 @@ def history(id: opt.Id, space: opt.SpaceName = "default", store: opt.Store = Non
     show(versions, render.history, as_json=as_json)
 
 
+@takes(Uses)
 def used(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the memories that helped.")],
+    given: Given,
     space: opt.SpaceName = "default",
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
     """Say that memories were of use. What is only ever returned counts a tenth of that, and fades."""
     with open_store(store) as r:
-        there = r.space(space).used(*ids)
+        there = r.space(space).used(*ids, **given)
     _show_count("used", "noted for", ids, there, space, as_json=as_json)
 
 

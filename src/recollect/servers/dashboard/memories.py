@@ -71,9 +71,9 @@ async def one(visit: Visit) -> Response:
 async def used(visit: Visit) -> Response:
     """Note that a memory was of use, and go back to where that was said."""
     form = await visit.form()
-    space, id, back = (form.get(name, [""])[0] for name in ("space", "id", "back"))
+    space, id, query, back = (form.get(name, [""])[0] for name in ("space", "id", "query", "back"))
     visit.caller.must("write", check_name("space", space))
-    if not await visit.client.space(space).used(id):
+    if not await visit.client.space(space).used(id, query=query or None):
         raise NotFound(f"space {space!r} holds no memory {id!r}")
     return go(local(back))
 

@@ -130,7 +130,7 @@ class Supersession(Body):
     """What replaces a memory: a new text, like the old one where nothing else is said, or another memory by its id."""
 
 
-@takes(options.Uses, {"ids": [ID]})
+@takes(options.Uses, {"ids": [ID], "query": "when was that bill settled?"})
 class Uses(Body):
     """Memories that were of use."""
 

@@ -82,7 +82,8 @@ async def forget(space: Writing, id: Id) -> Response:
 )
 async def used(space: Writing, body: Uses) -> Response:
     """What was of use ranks as better than what was only returned, which counts a tenth of it."""
-    return answer({"used": await space.used(*body.given()["ids"])})
+    given = body.given()
+    return answer({"used": await space.used(*given.pop("ids"), **given)})
 
 
 @changes.post("/supersede", summary="Replace a memory", responses=ok(Memory, "The memory that holds now."))

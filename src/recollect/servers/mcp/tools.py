@@ -91,8 +91,8 @@ async def forget(space: AsyncSpace, ids: list[str]) -> Answer:
     return answers.forgotten(await space.forget(*ids), ids)
 
 
-async def used(space: AsyncSpace, ids: list[str]) -> Answer:
-    return answers.used(await space.used(*ids), ids)
+async def used(space: AsyncSpace, ids: list[str], query: str | None = None) -> Answer:
+    return answers.used(await space.used(*ids, query=query), ids)
 
 
 async def supersede(
@@ -247,7 +247,7 @@ _WRITE = (
         "Say which recalled memories helped: those that your answer rests on. Use it after you have answered. What is "
         "of use is kept in good standing; what is only ever returned fades. Returns how many of them there are.",
         used,
-        IDS,
+        {**schemas(options.Uses), **IDS},
         ("ids",),
     ),
     Tool(

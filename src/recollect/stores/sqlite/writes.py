@@ -119,7 +119,7 @@ def forget(db: apsw.Connection, space: Space, ids: Sequence[str]) -> int:
     vectors.remove(db, number, tick(db), rows)
     graph.unlink_nearest(db, number, rows)
     graph.remove(db, number, rows)
-    for statement in ("delete_tags", "delete_memories"):
+    for statement in ("delete_tags", "delete_uses", "delete_memories"):
         db.execute(Q[statement], (as_json(rows),))
     return len(rows)
 

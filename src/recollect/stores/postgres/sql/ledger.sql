@@ -117,6 +117,23 @@ FROM usage AS u LEFT JOIN leg_usage AS l ON l.space = u.space AND l.hour = u.hou
 WHERE u.space = %(space)s AND u.hour >= %(since)s
 ORDER BY u.hour, l.leg
 
+-- name: note_use
+-- A question that led to the use of a memory, if that is there.
+INSERT INTO uses (space, row, question, used_at)
+SELECT space, row, %(question)s, %(at)s FROM memories WHERE space = %(space)s AND id = %(id)s
+
+-- name: drop_oldest_uses
+-- Those of a space beyond its newest.
+DELETE FROM uses WHERE space = %(space)s AND number <= (
+    SELECT number FROM uses WHERE space = %(space)s ORDER BY number DESC LIMIT 1 OFFSET %(kept)s
+)
+
+-- name: uses
+-- Which questions led to which memories, in the order of their use.
+SELECT u.question, m.id, u.used_at FROM uses AS u JOIN memories AS m ON m.space = u.space AND m.row = u.row
+WHERE u.space = %(space)s
+ORDER BY u.number
+
 -- name: claim_scoring
 -- Whoever gets a row brings the qualities of a space up to date; from there on, where that was cut off.
 UPDATE spaces SET scored_at = %(now)s

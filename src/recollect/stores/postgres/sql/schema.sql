@@ -1,4 +1,4 @@
--- The whole schema, version 3, in the schema that comes first in the search path.
+-- The whole schema, version 4, in the schema that comes first in the search path.
 -- Every key, unique index and join starts with the space, so that the tables can be distributed by it.
 -- Names and ids sort by their code points (collation "C"), as they do in Python and in SQLite.
 
@@ -186,6 +186,19 @@ CREATE TABLE leg_usage (
     skipped  bigint NOT NULL,
     PRIMARY KEY (space, hour, leg)
 );
+
+-- Which question led to the use of which memory: the newest of a space. They go with the memory.
+CREATE TABLE uses (
+    space    integer NOT NULL REFERENCES spaces (number),
+    number   bigint GENERATED ALWAYS AS IDENTITY,
+    row      bigint NOT NULL,
+    question text NOT NULL,
+    used_at  timestamptz NOT NULL,
+    PRIMARY KEY (space, number),
+    FOREIGN KEY (space, row) REFERENCES memories (space, row) ON DELETE CASCADE
+);
+
+CREATE INDEX uses_by_row ON uses (space, row);
 
 -- Which namespaces of a space another one may see, or also change: an offer until that one accepts it. It stands here by
 -- its name, because it may have no memory yet.

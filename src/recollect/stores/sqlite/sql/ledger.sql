@@ -99,6 +99,23 @@ FROM usage AS u LEFT JOIN leg_usage AS l ON l.space = u.space AND l.hour = u.hou
 WHERE u.space = :space AND u.hour >= :since
 ORDER BY u.hour, l.leg
 
+-- name: note_use
+-- A question that led to the use of a memory, if that is there.
+INSERT INTO uses (space, row, question, used_at)
+SELECT space, row, :question, :at FROM memories WHERE space = +:space AND id = :id
+
+-- name: drop_oldest_uses
+-- Those of a space beyond its newest.
+DELETE FROM uses WHERE space = +:space AND number <= (
+    SELECT number FROM uses WHERE space = +:space ORDER BY number DESC LIMIT 1 OFFSET :kept
+)
+
+-- name: uses
+-- Which questions led to which memories, in the order of their use.
+SELECT u.question, m.id, u.used_at FROM uses AS u CROSS JOIN memories AS m ON m.row = u.row
+WHERE u.space = +:space
+ORDER BY u.number
+
 -- name: is_scoring_due
 -- Whether the qualities of a space were last brought up to date before then.
 SELECT EXISTS (SELECT 1 FROM spaces WHERE number = :space AND coalesce(scored_at, :before) <= :before)

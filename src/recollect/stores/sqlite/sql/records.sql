@@ -87,6 +87,11 @@ WHERE (space, tag, row) IN (
     CROSS JOIN json_each(m.tags) AS tag
 )
 
+-- name: delete_uses
+-- The questions that led to these rows; to be run while the rows are still there.
+DELETE FROM uses
+WHERE (space, row) IN (SELECT m.space, m.row FROM json_each(?1) AS gone CROSS JOIN memories AS m ON m.row = gone.value)
+
 -- name: delete_memories
 -- The rows themselves.
 DELETE FROM memories WHERE row IN (SELECT value FROM json_each(?1))

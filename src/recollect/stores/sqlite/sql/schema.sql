@@ -1,4 +1,4 @@
--- The whole schema of a store file, version 4. Times are whole microseconds since 1970, UTC.
+-- The whole schema of a store file, version 5. Times are whole microseconds since 1970, UTC.
 -- Every key, unique index and join starts with the space.
 
 -- Facts about the file itself: which extra text indexes it carries, and how far they are.
@@ -181,6 +181,18 @@ CREATE TABLE leg_usage (
     skipped  INTEGER NOT NULL,
     PRIMARY KEY (space, hour, leg)
 ) STRICT, WITHOUT ROWID;
+
+-- Which question led to the use of which memory: the newest of a space. They go with the memory.
+CREATE TABLE uses (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    space    INTEGER NOT NULL REFERENCES spaces (number),
+    row      INTEGER NOT NULL,
+    question TEXT NOT NULL,
+    used_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX uses_by_space ON uses (space, number);
+CREATE INDEX uses_by_row ON uses (space, row);
 
 -- Which namespaces of a space another one may see, or also change: an offer until that one accepts it. It stands here by
 -- its name, because it may have no memory yet.
