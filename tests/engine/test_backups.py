@@ -124,7 +124,7 @@ async def test_a_damaged_backup_is_seen(url: str, file: Path) -> None:
         db.execute("UPDATE memories SET text = replace(text, '12345', '12346')")
         db.commit()
     assert "False" in await diagnosis(file)
-    assert "no longer holds what was written then" in await diagnosis(file)
+    assert "damaged, or changed by another program" in await diagnosis(file)
     with pytest.raises(BackendError, match="use another backup"):
         await AsyncRecollect.restore(file, f"sqlite:///{file.parent / 'restored.db'}")
 

@@ -112,7 +112,7 @@ async def test_two_stores_share_a_database(pg_database: str) -> None:
 async def test_a_schema_of_other_tables_is_refused(pg_database: str, table: str) -> None:
     """What somebody else keeps in a schema of our name is left as it is, however much it looks like ours."""
     execute(pg_database, "CREATE SCHEMA recollect", f"CREATE TABLE recollect.{table}")
-    await assert_refused(pg_database, BackendError, "not a Recollect store", "left as it is", "[postgres] schema")
+    await assert_refused(pg_database, BackendError, "not a Recollect store", "was not changed", "[postgres] schema")
 
 
 async def test_an_empty_schema_is_used(pg_database: str) -> None:
@@ -202,7 +202,7 @@ async def test_a_role_that_may_not_read(pg_role: str, pg_database: str) -> None:
     """A role that was granted nothing is told so."""
     await make_store(pg_database)
     dsn = make_conninfo(pg_database, user=pg_role, password=pg_role)
-    await assert_refused(dsn, BackendError, "does not allow this role", "administrator", look=pg_database)
+    await assert_refused(dsn, BackendError, "does not permit this", "administrator", look=pg_database)
 
 
 @pytest.mark.parametrize(

@@ -139,12 +139,12 @@ async def test_what_is_said_to_a_role(dsn: str, pg_database: str) -> None:
     """A superuser is told that row security does not hold it back; another role what a superuser should do for it."""
     (_, secure), (words,) = await Connections(dsn, PostgresSettings()).migrate(dry_run=True, row_security=True)
     assert secure.startswith("put row security on every table")
-    assert words.startswith("searches for words read all rows")
+    assert words.startswith("word searches under row security read all rows")
     assert "ALTER FUNCTION pg_catalog.ts_match_vq" in words
     connections = Connections(pg_database, PostgresSettings())
     (_, _, words), (role,) = await connections.migrate(dry_run=True, row_security=True)
     assert role.startswith("connect as another role")
-    assert words.startswith("let searches for words use their indexes")
+    assert words.startswith("let word searches use their indexes")
 
 
 @pytest.mark.parametrize("free", [False, True])

@@ -346,7 +346,7 @@ async def test_a_large_store_says_how_far_its_index_is(
     """A question does not wait for the index, others write meanwhile, and once it is there it is used; whichever
     process builds it.
     """
-    monkeypatch.setattr(text_indexes, "SOON_WRITTEN", 0)
+    monkeypatch.setattr(text_indexes, "WAITED_FOR_BYTES", 0)
     monkeypatch.setattr(text_indexes, "BATCH", 2)
     await pg_store.add(HERE, [record(f"a{n}", f"house {n}") for n in range(5)])
     column = "words_simple"

@@ -251,7 +251,7 @@ async def refused(tmp_path: Path) -> AsyncIterator[Path]:
 
 async def test_some_folder_is_refused(refused: Path) -> None:
     """A folder that holds something else is left as it is."""
-    with pytest.raises(BackendError, match="not a Recollect store; it was left as it is"):
+    with pytest.raises(BackendError, match="not a Recollect store, and was not changed"):
         await EmbeddedServer(refused).start()
 
 

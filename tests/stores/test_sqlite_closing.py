@@ -57,9 +57,9 @@ def test_a_plain_copy_of_an_open_file(tmp_path: Path, caplog: pytest.LogCaptureF
         r.space("work").remember("third")
         shutil.copy(store, copy)
     with caplog.at_level(logging.WARNING, logger="recollect"):
-        assert "what was stored last may be lost" in told(copy)
+        assert "the last changes may be lost" in told(copy)
     assert "its log is missing" in caplog.text
-    assert "what was stored last may be lost" in told(copy)
+    assert "the last changes may be lost" in told(copy)
     assert "lost" not in told(store)
 
 

@@ -59,11 +59,11 @@ async def test_a_read_is_one_snapshot(connections: Connections) -> None:
 async def test_a_glance_sees_what_was_written(connections: Connections) -> None:
     """By this process and, from one call to the next, by another one."""
     await write(connections, "a")
-    assert await connections.glance(spaces) == ["a"]
+    assert await connections.read_now(spaces) == ["a"]
     other = apsw.Connection(str(connections.path))
     other.execute("INSERT INTO spaces (name) VALUES ('b')")
     other.close()
-    assert await connections.glance(spaces) == ["a", "b"]
+    assert await connections.read_now(spaces) == ["a", "b"]
 
 
 async def test_a_glance_leaves_waiting_to_a_thread(connections: Connections) -> None:
@@ -76,7 +76,7 @@ async def test_a_glance_leaves_waiting_to_a_thread(connections: Connections) -> 
             raise apsw.BusyError("database is locked")
         return len(spaces(db))
 
-    assert await connections.glance(busy_here) == 0
+    assert await connections.read_now(busy_here) == 0
     assert seen[0] == here
     assert seen[1:] not in ([], [here])
 

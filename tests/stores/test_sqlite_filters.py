@@ -6,7 +6,7 @@ import apsw
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.stores.sqlite.filters import is_open, where_clause
+from recollect.stores.sqlite.filters import is_unfiltered, where_clause
 from recollect.types import Filter
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
@@ -30,8 +30,8 @@ def test_a_source_prefix_is_a_prefix(prefix: str, source: str) -> None:
 
 def test_open_filters() -> None:
     """A filter is open when it hides nothing but the superseded and the expired."""
-    assert is_open(Filter())
-    assert is_open(Filter(include_superseded=True, include_expired=True))
-    assert not is_open(Filter(kinds=("fact",)))
-    assert not is_open(Filter(min_quality=0.0))
-    assert not is_open(Filter(thread=""))
+    assert is_unfiltered(Filter())
+    assert is_unfiltered(Filter(include_superseded=True, include_expired=True))
+    assert not is_unfiltered(Filter(kinds=("fact",)))
+    assert not is_unfiltered(Filter(min_quality=0.0))
+    assert not is_unfiltered(Filter(thread=""))

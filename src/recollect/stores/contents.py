@@ -353,7 +353,7 @@ _LAST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
-def is_open(where: Filter) -> bool:
+def is_unfiltered(where: Filter) -> bool:
     """Whether nothing but superseded and expired memories is filtered out."""
     unfiltered = Filter(
         include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now

@@ -54,7 +54,7 @@ class Candidates(NamedTuple):
 
 
 NO_ROWS: Rows = np.empty(0, np.int64)
-NOBODY = Candidates(NO_ROWS, np.empty(0, np.float32))
+NO_CANDIDATES = Candidates(NO_ROWS, np.empty(0, np.float32))
 
 
 class Neighbours(NamedTuple):
@@ -67,7 +67,7 @@ class Neighbours(NamedTuple):
         return Neighbours(self.best.joined(other.best).best(count), self.takers.joined(other.takers))
 
 
-ALONE = Neighbours(NOBODY, NOBODY)
+NO_NEIGHBOURS = Neighbours(NO_CANDIDATES, NO_CANDIDATES)
 
 
 def members(rows: Rows, of: Rows) -> Mask:
@@ -99,7 +99,7 @@ def neighbours_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int
     """The best rows for each of many vectors, and those for which it is good enough. Many products at once: work for
     the background, so it may take cores.
     """
-    found = [ALONE] * len(vectors)
+    found = [NO_NEIGHBOURS] * len(vectors)
     for start in range(0, len(rows), _COMPARED):
         part = slice(start, start + _COMPARED)
         some = neighbours(rows[part], vectors @ stored[part].T, count, least[part])
@@ -164,7 +164,7 @@ class Block:
     def nearest(self, vector: Vector, count: int, allowed: Rows | None = None) -> Candidates:
         """The best of all rows, or of those in `allowed`, which is sorted."""
         if not self.count:
-            return NOBODY
+            return NO_CANDIDATES
         rows, vectors = self.rows[: self.count], self.vectors[: self.count]
         slots = np.flatnonzero(self.live if allowed is None else self.live & members(rows, allowed))
         # Comparing everything in one stroke beats picking out the vectors that count, unless those are few.
@@ -174,7 +174,7 @@ class Block:
     def neighbours_of_each(self, vectors: Vectors, count: int, reach: Reach) -> list[Neighbours]:
         """The best of all rows for each of these vectors, and those that it is good enough for."""
         slots = np.flatnonzero(self.live)
-        found = [ALONE] * len(vectors)
+        found = [NO_NEIGHBOURS] * len(vectors)
         for start in range(0, len(slots), _COMPARED):  # a part at a time: it may be a copy
             part = slots[start : start + _COMPARED]
             whole = slice(part[0], part[-1] + 1) if part[-1] - part[0] + 1 == len(part) else part

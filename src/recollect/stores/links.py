@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Links: TypeAlias = dict[int, dict[int, float]]
 """Strengths, by the row where a link begins and the row where it ends."""
 
-_HARDLY = np.float32(5e-7)
+_EPSILON = np.float32(5e-7)
 """Less than any cosine that is linked, and less than cosines are exact."""
 
 
@@ -35,9 +35,9 @@ def reach(rows: Rows, linked: Iterable[tuple[int, float]], waiting: Iterable[int
     """How near another must come to each of some rows to be among its nearest, given the weakest links of those that
     have enough of them. Those that wait for their links will find it by themselves.
     """
-    least = np.full(len(rows), _HARDLY, np.float32)
+    least = np.full(len(rows), _EPSILON, np.float32)
     known = dict(linked)
-    strengths = np.array([*known.values()], np.float32) - _HARDLY
+    strengths = np.array([*known.values()], np.float32) - _EPSILON
     waits = np.array([*waiting], np.int64)
     order = np.argsort(rows)
     for some, values in ((np.array([*known], np.int64), strengths), (waits, np.full(len(waits), np.inf, np.float32))):

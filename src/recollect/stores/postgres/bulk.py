@@ -1,4 +1,4 @@
-"""Many rows into a table: by COPY where that is possible, else by INSERT."""
+"""Writes many rows into a table: with COPY where possible, else with INSERT."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from psycopg import AsyncConnection, AsyncCursor
 Database: TypeAlias = AsyncConnection[Any]
 """A connection inside a transaction."""
 Aside: TypeAlias = Callable[[], AbstractAsyncContextManager[Database]]
-"""A connection beside the pool, on which each statement is a transaction and may take its time."""
+"""Gives a connection outside the pool, in autocommit mode and without a statement timeout."""
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 MANY: Final = 20
-"""From so many rows on COPY is quicker."""
+"""Rows from which COPY is faster."""
 VALUES_AT_ONCE: Final = 10_000
-"""What one INSERT is given at most: the protocol counts them in 16 bits."""
+"""Values per INSERT: the protocol counts them in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table and the columns that are written, each with its type; and how all rows are made ready for COPY at once,
-    where that is quicker than one by one.
+    """A table and the columns that are written, with their types. `copied` encodes all rows for COPY at once, where
+    that is faster than row by row.
     """
 
     name: str
@@ -32,7 +32,6 @@ class Table:
     copied: Callable[[Rows], bytes] | None = None
 
     def insert(self, rows: int) -> str:
-        """The statement that inserts so many rows."""
         row = f"({', '.join(['%s'] * len(self.columns))})"
         return f"INSERT INTO {self._target} VALUES {', '.join([row] * rows)}"  # noqa: S608 (our own names)
 
@@ -46,7 +45,6 @@ class Table:
 
 
 async def write_rows(db: Database, table: Table, rows: Rows) -> None:
-    """Write rows that are not in the table yet."""
     if not rows:
         return
     async with db.cursor() as cursor:
@@ -74,6 +72,6 @@ async def _insert(cursor: AsyncCursor[Any], table: Table, rows: Rows) -> None:
 
 
 async def _is_secured(cursor: AsyncCursor[Any], table: Table) -> bool:
-    """Whether row security holds for this role here: Postgres knows no COPY then."""
+    """Whether row security applies to this role here: COPY does not work then."""
     await cursor.execute("SELECT row_security_active(%s)", [table.name])
     return any(secured for (secured,) in await cursor.fetchall())

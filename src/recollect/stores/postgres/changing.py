@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from recollect.types import Vector
 
 REMEMBERED_SECONDS: Final = 1.0
-"""So long a process relies on a generation that it has found. The table of one that is gone stays twice as long."""
+"""How long a process caches a generation. The table of a dropped one stays twice as long."""
 
 
 class PostgresGenerations:
-    """The generations of one database. `storage` is the type of new vectors."""
+    """See `recollect.ports.Generations`. `storage` is the type of new vectors."""
 
     def __init__(self, numbers: Numbers, search: vectors.VectorSearch, storage: str) -> None:
         self._numbers = numbers
@@ -35,7 +35,7 @@ class PostgresGenerations:
         self._remembered: dict[Generation, tuple[float, GenerationRow]] = {}
 
     async def searchable(self, db: Database, wanted: Generation | None) -> GenerationRow | None:
-        """A generation that can be searched, looked for once in a while; by default the one that answers now."""
+        """A generation that can be searched, cached for a moment; by default the current one."""
         now = monotonic()
         if wanted is not None:
             seen, row = self._remembered.get(wanted, (0.0, None))
@@ -92,7 +92,7 @@ class PostgresGenerations:
         return await self._numbers.connections().write(lambda db: _publish(db, generation, without))
 
     async def _build_index(self, generation: Generation) -> None:
-        """Wait until searches of the next generation find an index, where they need one."""
+        """Build the index of the next generation, if searches need one."""
         connections = self._numbers.connections()
         row = await connections.read(lambda db: generations.next_one(db, generation))
         for _, number in await connections.read(lambda db: rows_of(db, Q["spaces"])):

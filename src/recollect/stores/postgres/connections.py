@@ -1,8 +1,8 @@
 """One database, opened: a transaction around each read and each write.
 
-Nothing is kept in a session, so that a pooler in between (pgbouncer) may give each transaction another one: what a
-transaction needs is set with the statement that begins it. Whoever stops waiting goes on at once; the server is asked
-to stop in a task of its own, for a server that hangs would hold the caller up.
+Nothing is kept in a session, so a pooler such as pgbouncer may run each transaction in another one: the statement that
+begins a transaction also sets what it needs. A cancelled call returns at once; a separate task asks the server to stop,
+because a server that hangs would hold up the caller.
 """
 
 from __future__ import annotations
@@ -33,11 +33,9 @@ Work: TypeAlias = Callable[[AsyncConnection[Any]], Awaitable[T]]
 
 Q = load(__name__, "connections.sql")
 ATTEMPTS: Final = 8
-"""Transactions that are begun for one call, at most. On a busy machine five were not enough for a write that collides
-with four others that store and forget the same text.
-"""
+"""Transactions per call, at most. Five were too few for five writers that store and forget the same text."""
 PAUSE: Final = 0.02
-"""Seconds before a write that collided is run again, at most; twice as long each time."""
+"""Longest pause before a write that collided is retried, in seconds; doubled each time."""
 _log = logging.getLogger(__name__)
 COLLISIONS: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 
@@ -46,7 +44,7 @@ class Connections:
     """Work is an async function of a connection; it runs inside a transaction."""
 
     def __init__(self, dsn: str, settings: PostgresSettings, private: Address | None = None) -> None:
-        """`private` is the address of a server that is nobody else's: it may move, and its schema is ours to change."""
+        """`private` is the address of a server that only we use: it may move, and we may migrate its schema."""
         self.place = Place(dsn)
         self.settings = settings
         self._private = private is not None
@@ -58,7 +56,7 @@ class Connections:
         self._snapshot: str | None = None
 
     async def open(self, *, create: bool) -> None:
-        """Open the database, where a store is made if there is none and `create` is set."""
+        """Open the database. With `create`, make a store if there is none."""
         if self._pool:
             return
         async with self._alone() as db:
@@ -73,7 +71,7 @@ class Connections:
         self._pool = pool
 
     async def migrate(self, *, dry_run: bool, row_security: bool = False) -> Migration:
-        """Bring the database to the newest version; what was done, or would be."""
+        """Migrate the database to the newest version; what was done, or would be."""
         schema = self.settings.schema
         async with self._alone() as db:
             plan = await migrations.plan(db, self.place, schema, row_security=row_security)
@@ -82,7 +80,7 @@ class Connections:
         return plan
 
     async def close(self) -> None:
-        """Wait for what is running, then let go of the server."""
+        """Wait for running calls, then close the pool."""
         pool, self._pool = self._pool, None
         if pool:
             while self._tasks:
@@ -99,7 +97,7 @@ class Connections:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """A connection beside the pool, for what cannot be part of a transaction or takes its time."""
+        """A connection outside the pool, for work that is slow or cannot run in a transaction."""
         self._opened()
         async with self._alone() as db:
             await db.execute(Q["session"].format(path=self._path))
@@ -107,7 +105,7 @@ class Connections:
 
     @asynccontextmanager
     async def frozen(self) -> AsyncIterator[Connections]:
-        """The same database as it is now, to be read: what others write meanwhile is not seen."""
+        """The same database, reading from one snapshot: later writes are not seen."""
         async with self.autocommit() as db:
             await db.execute(Q["freeze"])
             row = await (await db.execute(Q["export_snapshot"])).fetchone()
@@ -123,31 +121,30 @@ class Connections:
                 raise
             raise BackendUnavailable(
                 f"the connection to {self.place} was lost while a change was being stored, so it may be stored or not: "
-                "run it again, which does no harm, because what is there already is recognised",
+                "run it again, which is safe because stored memories are recognised",
                 backend=BACKEND,
             ) from error
         if done != "COMMIT":
             raise BackendError(f"a change was not stored in {self.place}: an error in it was ignored", backend=BACKEND)
 
     async def _run(self, begin: str, work: Work[T], share: Share, *, commit: bool = False) -> T:
-        """Run in a task of its own, which is told to stop when nobody waits for it any more."""
+        """Run in a separate task, and cancel it if the caller is cancelled."""
         task = self._start(self._repeated(self._opened(), begin, work, share, commit=commit))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.cancel()
-            task.add_done_callback(_look_at)
+            task.add_done_callback(_ignore_failure)
             raise
         except psycopg.Error as error:
             raise translate(error, self.place) from error
 
     async def _repeated(self, pool: Pool, begin: str, work: Work[T], share: Share, *, commit: bool) -> T:
-        """Run a transaction, again where that helps. This is the only place that retries.
+        """Run a transaction, and retry it where that helps. Nothing else retries.
 
-        A collision with another writer (a deadlock, or a row that both add) is run again after a pause, up to
-        `ATTEMPTS` times: the second time it sees what the other has stored. A connection that was lost before the
-        COMMIT is replaced and the work run again, once: the server has undone what it had done. A COMMIT whose answer
-        was lost is not run again, because the change may be stored.
+        A collision with another writer (a deadlock, or a row that both add) is retried after a pause, up to `ATTEMPTS`
+        times: the retry sees what the other stored. A connection lost before COMMIT is replaced and the work retried
+        once: the server rolled it back. A lost COMMIT is not retried, because the change may be stored.
         """
         attempt, lost = 1, False
         while True:
@@ -171,7 +168,7 @@ class Connections:
             if commit:
                 await self._commit(db)
         finally:
-            self._start(pool.give_back(db))  # a read has nothing to commit: its answer does not wait for its end
+            self._start(pool.give_back(db))  # a read need not wait for its ROLLBACK
         return answer
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -186,7 +183,7 @@ class Connections:
         return self._pool
 
     def _begin(self, mode: str, space: int | None) -> str:
-        """The statement that begins a transaction and sets what holds in it: one trip to the server."""
+        """The statements that begin a transaction and configure it, in one round trip."""
         local = Q["local"].format(
             path=self._path,
             timeout=max(1, round(self.settings.statement_timeout * 1000)),
@@ -202,7 +199,6 @@ class Connections:
 
 @asynccontextmanager
 async def _alone(address: Address, types: Types, place: Place) -> AsyncIterator[AsyncConnection[Any]]:
-    """A connection that is closed in the end."""
     try:
         async with await connect(await address(), types) as db:
             await db.set_isolation_level(IsolationLevel.READ_COMMITTED)
@@ -218,7 +214,7 @@ def _always(dsn: str) -> Address:
     return address
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """So that asyncio does not report a failure that concerns nobody: whoever waited has gone."""
+def _ignore_failure(task: asyncio.Task[Any]) -> None:
+    """Keep asyncio from reporting the failure of a task whose caller has gone."""
     if not task.cancelled():
         task.exception()

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from recollect.limits import utc
-from recollect.stores.contents import first_after, is_open
+from recollect.stores.contents import first_after, is_unfiltered
 from recollect.stores.postgres.rows import Q
 from recollect.types import Filter
 
-__all__ = ["is_open", "rows_clause", "rows_query", "where_clause"]
+__all__ = ["is_unfiltered", "rows_clause", "rows_query", "where_clause"]
 
 Clause: TypeAlias = tuple[str, dict[str, Any]]
 

@@ -1,5 +1,5 @@
-"""Which models made the vectors, and where those of each model are: one generation answers, a next one is filled beside
-it, old ones are kept for a while.
+"""The tables of vectors, one per embedding model (generation): the current one answers, the next one is being filled,
+old ones are kept for a while.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Q = load(__name__, "generations.sql")
 State: TypeAlias = Literal["current", "next", "old"]
 
 MOST_DIMENSIONS: Final = {"vector": 2_000, "halfvec": 4_000}
-"""What pgvector can index."""
+"""Dimensions that pgvector can index."""
 _PAGE: Final = 8_192 - 24
 """Bytes of a page without its header."""
 _POINTER: Final = 4
-"""Bytes by which a page finds a row."""
+"""Bytes of a row's pointer in its page."""
 _ROW: Final = 24 + 16 + 8
 """Bytes of a row without its numbers: its header, space and row, and the vector's header."""
 _ALIGNED: Final = 8
-"""Rows begin at a multiple of so many bytes."""
+"""Rows are aligned to this many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,6 @@ class GenerationRow:
 
 
 async def all_of(db: Database) -> list[GenerationRow]:
-    """Every generation that has vectors or gets them."""
     return [
         GenerationRow(number, Generation(model, dimensions), storage, state, since)
         for number, model, dimensions, storage, state, since in await rows_of(db, Q["all"])
@@ -69,19 +68,19 @@ async def all_of(db: Database) -> list[GenerationRow]:
 
 
 async def generation(db: Database) -> GenerationRow | None:
-    """The one that answers."""
+    """The current generation."""
     return next((row for row in await all_of(db) if row.state == "current"), None)
 
 
 async def held(db: Database) -> GenerationRow | None:
-    """The one that answers, until the end of a transaction that writes vectors."""
+    """The current generation, locked until the end of the transaction."""
     await db.execute(Q["lock_shared"])
     return await generation(db)
 
 
 async def searchable(db: Database, wanted: Generation | None) -> GenerationRow | None:
-    """A generation that can be searched, by default the one that answers; None while there is none. Raises
-    EmbeddingMismatch for one that cannot.
+    """A generation that can be searched, by default the current one; None if there is none. Raises EmbeddingMismatch
+    if the wanted one is gone.
     """
     known = {row.generation: row for row in await all_of(db)}
     answering = next((row for row in known.values() if row.state == "current"), None)
@@ -93,7 +92,7 @@ async def searchable(db: Database, wanted: Generation | None) -> GenerationRow |
 
 
 async def next_one(db: Database, wanted: Generation) -> GenerationRow:
-    """The next generation, which is this one. Raises InvalidRequest."""
+    """The next generation. Raises InvalidRequest if that is another."""
     for row in await all_of(db):
         if row.state == "next" and row.generation == wanted:
             return row
@@ -101,7 +100,7 @@ async def next_one(db: Database, wanted: Generation) -> GenerationRow:
 
 
 async def set_generation(db: Database, wanted: Generation, storage: str) -> None:
-    """Record the model of this store's first vectors, and make their table."""
+    """Record the model of this store's first vectors, and create their table."""
     await db.execute(Q["lock"])
     known = await generation(db)
     if known is None:
@@ -114,15 +113,13 @@ def _fitting(wanted: Generation, storage: str) -> str:
     if wanted.dimensions > MOST_DIMENSIONS["halfvec"]:
         raise InvalidRequest(
             f"{wanted.model} makes vectors of {wanted.dimensions} dimensions, and pgvector can index at most "
-            f"{MOST_DIMENSIONS['halfvec']}: use another model, or let it make shorter ones ([openai] dimensions)"
+            f"{MOST_DIMENSIONS['halfvec']}: use another model, or set [openai] dimensions"
         )
     return storage if wanted.dimensions <= MOST_DIMENSIONS[storage] else "halfvec"
 
 
 async def begin(db: Database, wanted: Generation, storage: str, state: State) -> None:
-    """A generation with an empty table. What is too long to be indexed in the wanted storage is stored in half
-    precision.
-    """
+    """Add a generation with an empty table. Vectors too long for an index in the wanted storage get half precision."""
     storage = _fitting(wanted, storage)
     values = {"model": wanted.model, "dimensions": wanted.dimensions, "storage": storage, "state": state}
     ((number,),) = await rows_of(db, Q["add"], **values)
@@ -134,7 +131,7 @@ async def begin(db: Database, wanted: Generation, storage: str, state: State) ->
 
 
 async def _watch(db: Database, table: str) -> None:
-    """Note the changes of a new table of vectors in the outbox, if there is an index to be told."""
+    """Add the outbox triggers to a new table of vectors; they stay disabled while no external index is fed."""
     await db.execute(Q["watch_vectors"].format(table=table))
     if not await rows_of(db, Q["is_fed"]):
         await db.execute(Q["rest"].format(table=table))

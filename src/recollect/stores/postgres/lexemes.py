@@ -1,5 +1,5 @@
-"""The analyzer's terms as Postgres' tsvector and tsquery hold them: each with its space in front ("7:invoice"), so that
-a term's postings belong to one space. Weight A is the title, B the text, C what stands beside it in its thread.
+"""The analyzer's terms as tsvector and tsquery: each with its space in front ("7:invoice"), so that a term's postings
+belong to one space. Weight A is the title, B the text, C the neighbours in the thread.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from operator import add
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 2**20 - 1
-"""What the words of one tsvector may take in all."""
+"""Bytes of words in one tsvector."""
 MOST_POSITIONS: Final = 256
-"""Of further occurrences of one word Postgres keeps none."""
+"""Positions that Postgres keeps of one word."""
 MOST_PLACES: Final = 16_383
-"""To Postgres all that comes later stands here."""
+"""The highest position: Postgres moves later ones here."""
 OWN: Final = ":AB"
-"""Restricts a question to a memory's own words."""
+"""Restricts a query to a memory's own words."""
 
 _BEHIND: Final = "':"
 """Between a word and its positions."""
@@ -33,9 +33,9 @@ class Document(NamedTuple):
 
 
 def document(space: int, title: Sequence[str], text: Sequence[str], beside: Iterable[Sequence[str]]) -> Document:
-    """The terms of a memory's title and text, and of the texts beside it, in their order; they are the analyzer's, in
-    which nothing has a meaning of its own between quotes. A gap keeps a phrase from reaching from one into the next.
-    A term that is repeated stands there as often, each time with one position: Postgres puts them together.
+    """The terms of a memory's title and text, and of the texts beside it, in order. The analyzer's terms need no
+    escaping. A gap keeps a phrase from matching across two texts. A repeated term is listed again with each position:
+    Postgres merges them.
     """
     found: list[str] = []
     place, length = 1, 0
@@ -44,13 +44,13 @@ def document(space: int, title: Sequence[str], text: Sequence[str], beside: Iter
         place += len(terms) + 1
         length += len(terms)
     words = _tsvector(space, found)
-    if len(words) > MOST_BYTES // 4:  # a character has at most four bytes, and is more in this form than when stored
+    if len(words) > MOST_BYTES // 4:  # at most four bytes per character
         words = _tsvector(space, _fitting(space, found))
     return Document(words, length)
 
 
 def _positions(first: int, count: int, weight: str) -> Sequence[str]:
-    """So many places from a first one on, as they stand behind words; what is too far back has the name of the last."""
+    """`count` positions from `first` on, as suffixes; those beyond the highest repeat it."""
     names = _names(weight)
     found = names[first - 1 : first - 1 + count]
     return found if len(found) == count else [*found, *repeat(names[-1], count - len(found))]
@@ -62,7 +62,7 @@ def _names(weight: str) -> tuple[str, ...]:
 
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
-    """Adjacent terms of a space as a tsquery, as text; without context only where they are a memory's own."""
+    """Adjacent terms of a space as a tsquery; without context, only in a memory's own words."""
     return " <-> ".join([_quoted(space, term) + ("" if context else OWN) for term in terms])
 
 
@@ -72,7 +72,7 @@ def prefix(space: int) -> str:
 
 
 def _tsvector(space: int, words: Sequence[str]) -> str:
-    """Words with their positions, each quoted but for what stands before it."""
+    """Words, which end in a quote and their positions, as a tsvector."""
     start = f"'{prefix(space)}"
     return start + f" {start}".join(words) if words else ""
 
@@ -82,12 +82,11 @@ def _quoted(space: int, term: str) -> str:
 
 
 def _escaped(term: str) -> str:
-    """A term in which nothing has a meaning of its own between quotes."""
     return term.replace("\\", "\\\\").replace("'", "''")
 
 
 def _fitting(space: int, words: Iterable[str]) -> list[str]:
-    """As many words as one tsvector can hold, the first ones first, and of each as many positions."""
+    """The first words that fit in one tsvector, each with the positions that Postgres keeps."""
     positions: dict[str, list[str]] = {}
     for word in words:
         term, _, position = word.rpartition(_BEHIND)

@@ -1,9 +1,8 @@
-"""What a database must be to be opened as a store, and the way from an older version to this one.
+"""Checks that a database can be opened as a store, and migrates it from older versions.
 
-`sql/schema.sql` is the whole schema as it is now, and what an empty database gets. `sql/migrations/NNN_what.sql` leads
-from version NNN - 1 to NNN, the first being 002; a test proves that both ways end in the same schema. The table `facts`
-says which version a schema has. All of it happens in one transaction under a lock, so that of two processes at once the
-second finds it done.
+`sql/schema.sql` is the current schema, which an empty database gets. `sql/migrations/NNN_what.sql` leads from version
+NNN - 1 to NNN, starting with 002; a test proves that both ways end in the same schema. The table `facts` holds the
+version. A migration is one transaction under a lock, so a second process finds it done.
 """
 
 from __future__ import annotations
@@ -29,14 +28,16 @@ OLDEST_SERVER: Final = 15
 OLDEST_VECTOR: Final = (0, 8)
 Q = load(__name__, "migrations.sql")
 SECURITY = load(__name__, "row_security.sql")
-FREEING: Final = SECURITY["free_words"]
+LEAKPROOF: Final = SECURITY["free_words"]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What stands in a database. `installed`, or else `available`, is the version of the extension `vector`;
-    `bypasses`: row security does not hold this role back; `free`: words are found by their index under row security;
-    `version` is the store's, None if there is no store; `words_outdated`: they were made by other rules (letters.py).
+    """What a database holds.
+
+    `installed` or `available` is the version of the extension `vector`. `bypasses`: this role bypasses row security.
+    `free`: row security does not keep word searches from using their index. `version` is None without a store.
+    `words_outdated`: the words were made under another locale (letters.py).
     """
 
     server: int
@@ -56,13 +57,12 @@ class State:
 
 
 def shipped() -> Mapping[int, str]:
-    """Each migration's SQL by the version it leads to."""
     return steps_beside(__name__)
 
 
 async def prepare(db: Database, place: Place, schema: str, *, create: bool, private: bool = False) -> None:
-    """See that there is a store of the newest version, made if there is none and `create` is set. An older one is
-    migrated on a private server, as a file would be; on a user's own server its owner decides when.
+    """Ensure a store of the newest version, and with `create` make one. An older store is migrated only on a private
+    server; on another server its owner decides when.
     """
     state = await inspect(db, place, schema)
     target = newest(shipped())
@@ -79,7 +79,7 @@ async def prepare(db: Database, place: Place, schema: str, *, create: bool, priv
 
 
 async def plan(db: Database, place: Place, schema: str, *, row_security: bool = False) -> Migration:
-    """What `migrate` would do, in words, and what it leaves to others. Refuses what `inspect` refuses."""
+    """What `migrate` would do, in words, and advice for the administrator. Raises what `inspect` raises."""
     state = await inspect(db, place, schema)
     target = newest(shipped())
     _refuse_missing_extension(state, place)
@@ -88,25 +88,25 @@ async def plan(db: Database, place: Place, schema: str, *, row_security: bool = 
         todo.append(f"make a store with schema version {target} in schema {schema} of {place}")
     else:
         todo = [f"bring {place} from schema version {n} to {n + 1}" for n in range(state.version, target)]
-        todo += [f"read the words of {place} again"] * state.words_outdated
+        todo += [f"rebuild the words of {place}"] * state.words_outdated
     if not (row_security or state.secured):
         return Migration(tuple(todo))
     if not state.secured:
         todo.append(f"put row security on every table of {place}")
     if not state.free and state.superuser:
-        todo.append(f"let searches for words use their indexes under row security: {FREEING}")
+        todo.append(f"let word searches use their indexes under row security: {LEAKPROOF}")
     return Migration(tuple(todo), tuple(_security_advice(state)))
 
 
 def _security_advice(state: State) -> Iterator[str]:
     if state.bypasses:
-        yield f"connect as another role from now on, for row security does not hold back {state.role}"
+        yield f"connect as another role from now on: {state.role} bypasses row security"
     if not state.free and not state.superuser:
-        yield f"searches for words read all rows of a space under row security until a superuser runs: {FREEING}"
+        yield f"word searches under row security read all rows of a space until a superuser runs: {LEAKPROOF}"
 
 
 async def migrate(db: Database, place: Place, schema: str, *, row_security: bool = False) -> None:
-    """Bring a database to the newest version in one transaction, with row security if that is asked for."""
+    """Migrate a database to the newest version in one transaction."""
     async with db.transaction():
         await db.execute(Q["lock"])
         state = await inspect(db, place, schema)
@@ -121,7 +121,7 @@ async def migrate(db: Database, place: Place, schema: str, *, row_security: bool
 
 
 async def bring(db: Database, version: int | None, schema: str, steps: Mapping[int, str]) -> None:
-    """Apply the whole schema to nothing, or to a version the steps that follow it."""
+    """Apply the whole schema to an empty database, or the later steps to an older version."""
     target = newest(steps)
     if version == target:
         return
@@ -131,13 +131,13 @@ async def bring(db: Database, version: int | None, schema: str, steps: Mapping[i
 
 
 async def secure(db: Database, table: str) -> None:
-    """Put row security on a table made after the others; nothing happens where it was not asked for."""
+    """Put row security on a new table if the store uses it."""
     if await (await db.execute(SECURITY["is_on"])).fetchone():
         await db.execute(_named(SECURITY["secure"], table=table))
 
 
 async def inspect(db: Database, place: Place, schema: str) -> State:
-    """What stands there. Refuses, and leaves untouched, what no store can be in."""
+    """The state of a database. Raises BackendError if no store can be in it."""
     cursor = await db.cursor(row_factory=class_row(State)).execute(Q["state"], {"schema": schema})
     state = await cursor.fetchone()
     assert state  # noqa: S101 (the statement has one row)
@@ -146,7 +146,7 @@ async def inspect(db: Database, place: Place, schema: str) -> State:
     facts = await _facts(db, schema) if state.described else {}
     if state.occupied and "version" not in facts:
         raise _refused(
-            f"Schema {schema} of {place} holds something that is not a Recollect store; it was left as it is: "
+            f"schema {schema} of {place} holds something that is not a Recollect store, and was not changed: "
             "name another in [postgres] schema"
         )
     state = replace(
@@ -161,7 +161,7 @@ async def inspect(db: Database, place: Place, schema: str) -> State:
 
 
 async def _facts(db: Database, schema: str) -> dict[str, str]:
-    """A table of that name may also be somebody else's."""
+    """The table `facts`, unless it is another program's."""
     try:
         async with db.transaction():
             return dict(await (await db.execute(_named(Q["facts"], schema=schema))).fetchall())
@@ -174,7 +174,7 @@ async def _set_fact(db: Database, name: str, value: str) -> None:
 
 
 async def _install_extension(db: Database, place: Place, state: State) -> None:
-    """Into the role's own schema, as it was before ours came first in the search path."""
+    """Install pgvector in the role's default schema, before ours comes first in the search path."""
     _refuse_missing_extension(state, place)
     if state.installed:
         return
@@ -183,7 +183,7 @@ async def _install_extension(db: Database, place: Place, state: State) -> None:
     except errors.InsufficientPrivilege as error:
         raise _refused(
             f"{place} lacks the extension vector, and role {state.role} may not create it: "
-            "let an administrator run `CREATE EXTENSION vector` there, then try again"
+            "ask an administrator to run `CREATE EXTENSION vector` there, then try again"
         ) from error
 
 
@@ -194,7 +194,7 @@ async def _make_schema(db: Database, place: Place, schema: str, state: State) ->
         await db.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
     except errors.InsufficientPrivilege as error:
         raise _refused(
-            f"Role {state.role} may not create schema {schema} in {place}: let an administrator run "
+            f"role {state.role} may not create schema {schema} in {place}: ask an administrator to run "
             f"`CREATE SCHEMA {schema} AUTHORIZATION {state.role}` there, then try again"
         ) from error
 
@@ -202,7 +202,7 @@ async def _make_schema(db: Database, place: Place, schema: str, state: State) ->
 async def _secure_all(db: Database, state: State) -> None:
     await _set_fact(db, "row_security", "on")
     if state.superuser:
-        await db.execute(FREEING)
+        await db.execute(LEAKPROOF)
     for (table,) in await (await db.execute(SECURITY["tables"])).fetchall():
         await secure(db, table)
 
@@ -219,7 +219,7 @@ def _refuse_newer(state: State, place: Place, known: int) -> None:
 def _refuse_missing_extension(state: State, place: Place) -> None:
     if not state.installed and not state.available:
         raise _refused(
-            f"The server of {place} lacks pgvector, which Recollect needs: install it there "
+            f"the server of {place} lacks pgvector, which Recollect needs: install it there "
             "(https://github.com/pgvector/pgvector), then try again"
         )
 
@@ -227,14 +227,14 @@ def _refuse_missing_extension(state: State, place: Place) -> None:
 def _refuse_extension(state: State, place: Place) -> None:
     if state.version is not None and not state.installed:
         raise _refused(
-            f"The store in {place} lacks its vectors, for the extension vector was dropped there: restore it from a "
-            "copy or from an export"
+            f"the store in {place} lost its vectors when the extension vector was dropped: restore it from a copy or "
+            "an export"
         )
     version = state.installed or state.available
     if version and tuple(int(number) for number in re.findall(r"\d+", version)[:2]) < OLDEST_VECTOR:
         raise _refused(
             f"{place} has pgvector {version}, and Recollect needs {'.'.join(map(str, OLDEST_VECTOR))} or newer: "
-            "install a newer one on the server, and let an administrator run `ALTER EXTENSION vector UPDATE` there"
+            "install a newer one on the server, then ask an administrator to run `ALTER EXTENSION vector UPDATE`"
         )
 
 
@@ -243,6 +243,6 @@ def _refused(message: str) -> BackendError:
 
 
 def _named(statement: str, **names: str) -> Composed:
-    """A statement of ours with names put in, quoted."""
+    """A statement with quoted names put in."""
     quoted = {key: Identifier(name) for key, name in names.items()}
     return SQL(statement).format(**quoted)

@@ -1,4 +1,4 @@
-"""The numbers of spaces, remembered, and those of new rows, handed out in order."""
+"""The numbers of spaces, cached, and the numbers of new rows, handed out in order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from recollect.stores.postgres.connections import Connections
 from recollect.stores.postgres.rows import new_rows, space_number
 
 NOWHERE: Final = 0
-"""The number of every space that has no memory yet: spaces are numbered from 1, so nothing is ever found in it."""
+"""The number of a space without memories. Spaces are numbered from 1, so it never finds anything."""
 
 
 class Numbers:
-    """What this process knows of the numbers in a database."""
+    """The numbers that stand for spaces and rows in one database."""
 
     def __init__(self, connections: Callable[[], Connections]) -> None:
         self.connections = connections
@@ -23,7 +23,7 @@ class Numbers:
         self._in_order = asyncio.Lock()
 
     async def of(self, space: str) -> int:
-        """The number that stands for a space. It never changes, and is remembered once there is one."""
+        """The number of a space, which never changes."""
         if space not in self._spaces:
             number = await self.connections().read(lambda db: space_number(db, space), share="rows")
             if number is None:
@@ -35,9 +35,8 @@ class Numbers:
         self._spaces[space] = number
 
     async def for_rows(self, count: int) -> Sequence[int]:
-        """Numbers for the rows of many records, in the order in which they are asked for, though batches are stored at
-        the same time: what depends on the order of rows is then the same in every store. None for a few, which are
-        numbered when they are stored.
+        """Row numbers for many records, in the order of the calls even if batches are stored concurrently, so that
+        every store orders rows alike. Empty for a few records, which are numbered when they are stored.
         """
         if count < MANY:
             return ()

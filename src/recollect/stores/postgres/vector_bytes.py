@@ -1,4 +1,4 @@
-"""Vectors as Postgres sends and takes them in binary, many at once: one by one takes several times as long."""
+"""Vectors in Postgres' binary format, many at once: one by one takes several times as long."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ if TYPE_CHECKING:
     from recollect.types import Vectors
 
 _COPY_BEGINS: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-"""The signature, and that there is nothing to say beside it."""
+"""The signature, empty flags and no header extension."""
 _COPY_ENDS: Final = b"\xff\xff"
 _NUMBERS: Final = {"vector": ">f4", "halfvec": ">f2"}
 
 
 async def read_vectors(db: Database, sql: str, dimensions: int, **values: object) -> tuple[list[Any], Vectors]:
-    """What a statement answers that asks for names or numbers and their vectors. Each vector comes as four bytes that
-    say how long it is, and then its numbers.
-    """
+    """The keys and vectors that a statement returns. A vector is sent as a header of four bytes and its numbers."""
     found = await (await db.execute(sql, values, binary=True)).fetchall()
     sent = np.dtype([("head", "V4"), ("numbers", ">f4", (dimensions,))])
     vectors = np.frombuffer(b"".join([blob for _, blob in found]), sent)["numbers"]
@@ -28,8 +26,8 @@ async def read_vectors(db: Database, sql: str, dimensions: int, **values: object
 
 
 def copied(rows: Rows, storage: str) -> bytes:
-    """Spaces, rows and their vectors, of one length and stored as `storage`, as COPY takes them. In front of a row
-    stands how many columns it has, in front of each column how many bytes.
+    """Spaces, rows and vectors in the format of COPY: each row begins with its number of columns, each column with its
+    number of bytes.
     """
     spaces, numbers, vectors = zip(*rows, strict=True)
     kind = np.dtype((_NUMBERS[storage], (len(vectors[0]),)))

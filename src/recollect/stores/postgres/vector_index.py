@@ -1,9 +1,8 @@
 """The HNSW index of each generation: when it is built, and how.
 
-A table begins without an index, for one that is there makes each insert ten times as slow. It is built once a space is
-so large that searches would use it, beside whatever else happens; until then they compare all, which is slower and
-right. A large load into a table that has one drops it first, and has it built anew afterwards. Whoever dies in between
-leaves a table without an index, or with one that is not valid, and the next search sets that right.
+A table begins without an index, which would make each insert ten times slower. The index is built concurrently once a
+space is so large that searches would use it; until then searches compare all vectors, which is exact but slower. A
+large load drops the index and rebuilds it afterwards. If a process dies in between, the next search rebuilds it.
 """
 
 from __future__ import annotations
@@ -29,33 +28,33 @@ Q = load(__name__, "vectors.sql")
 _log = logging.getLogger(__name__)
 
 _NODE: Final = 800
-"""Bytes that a vector takes in a graph while it is built, beside its numbers."""
+"""Bytes per vector during a build, besides its numbers."""
 _MOST_MEMORY: Final = 1 << 30
-"""Bytes that a build may take, unless the server's own setting is larger. A graph that needs more is finished on disk,
-which takes several times as long."""
+"""Bytes that a build may use, unless the server's setting is larger. A graph that needs more is finished on disk, which
+takes several times as long."""
 _NO_ROOM: Final = (errors.DiskFull, errors.OutOfMemory)
-"""How a server says that it has too little shared memory, which only workers need."""
+"""Raised when shared memory is short, which only parallel workers need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to do what."""
+    """When indexes are built and dropped."""
 
     index_rows: int = 20_000
-    """Vectors of a space from which on an index is built: fewer are compared in 40 ms."""
+    """Vectors of a space from which an index is built: fewer are compared in 40 ms."""
     load_rows: int = 20_000
-    """What is loaded at once, at least, before an index is dropped for it; and a quarter of what the index holds."""
+    """Size of a load that drops the index, if it is also a quarter of the index."""
     state_seconds: float = 5.0
-    """How long the state of an index is taken for granted."""
+    """How long the state of an index is cached."""
     calm_seconds: float = 0.3
-    """How long a table is watched: while it grows by more than a hundredth each second no index is built."""
+    """How long a table is watched before a build, which waits while it grows by over 1% a second."""
     rest_seconds: float = 60.0
-    """Between a build that failed and the next."""
+    """Pause after a failed build."""
 
 
 class IndexState(NamedTuple):
-    """About how many vectors a table has, those of all spaces; whether its index can be used; and the name under which
-    an index can be dropped, if there is one.
+    """About how many vectors the table has over all spaces, whether its index can be used, and the name of the index if
+    there is one.
     """
 
     rows: int
@@ -64,7 +63,6 @@ class IndexState(NamedTuple):
 
 
 async def look(db: Database, generation: GenerationRow) -> IndexState:
-    """What there is."""
     ((pages, valid, name),) = await rows_of(db, Q["index_state"], table=generation.table, index=generation.index)
     return IndexState(pages * generation.rows_per_page, bool(valid), name)
 
@@ -83,8 +81,8 @@ class Indexing:
         self._loads = 0
 
     async def state(self, db: Database, generation: GenerationRow, vectors: int) -> IndexState:
-        """What there is, or was a moment ago, for a space with so many vectors; an index that is missing is built. To
-        be wrong about it makes a search slow, not false.
+        """The state of the index, cached for a moment; starts a build if a space with this many vectors needs one. A
+        stale state makes a search slow, not wrong.
         """
         seen, state = self._states.get(generation.number, (0.0, None))
         if state is None or time.monotonic() > seen + self._limits.state_seconds:
@@ -94,12 +92,12 @@ class Indexing:
         return state
 
     async def is_coming(self, db: Database, generation: GenerationRow, vectors: int) -> bool:
-        """Whether an index is being built that searches of a space with so many vectors will use."""
+        """Whether an index is being built that a space with this many vectors will use."""
         return self._want(generation, vectors, await look(db, generation))
 
     def _want(self, generation: GenerationRow, vectors: int, state: IndexState) -> bool:
-        """See that a missing index is being built. False where it is not: nobody would use it, this process is
-        loading, a build has just failed, or this role may build none.
+        """Start building a missing index, and say whether it is being built. It is not if no search would use it,
+        during a load, after a failed build, and if this role lacks the right.
         """
         if state.ready or vectors <= self._limits.index_rows or not wants_index(vectors, state.rows):
             return False
@@ -110,12 +108,12 @@ class Indexing:
         return True
 
     async def settle(self) -> None:
-        """Wait until the build that is under way has ended, if there is one."""
+        """Wait for the current build, if any."""
         if self._building:
             await asyncio.wait([self._building])
 
     async def close(self) -> None:
-        """Let go. The server finishes an index that it is building, though nobody waits for it any more."""
+        """Stop waiting for a build. The server finishes it."""
         if self._building and not self._building.done():
             if self._connection:
                 self._connection.pgconn.finish()
@@ -124,8 +122,8 @@ class Indexing:
 
     @asynccontextmanager
     async def loading(self, expected: int) -> AsyncIterator[None]:
-        """Around a load of so many vectors, 0 if that is not known: no index is built meanwhile, and one that is there
-        is dropped once the load turns out to be large. Afterwards Postgres learns what the tables hold.
+        """Around a load of about `expected` vectors, 0 if unknown: no index is built meanwhile, a large load drops the
+        existing one, and ANALYZE runs afterwards.
         """
         self._loads += 1
         ended = asyncio.Event()
@@ -147,7 +145,7 @@ class Indexing:
                 if known:
                     await self._follow(db, known, expected, ended)
         except RecollectError:
-            _log.debug("A load goes on with the index as it is.", exc_info=True)
+            _log.debug("the load keeps the index as it is", exc_info=True)
 
     async def _follow(self, db: Database, generation: GenerationRow, expected: int, ended: asyncio.Event) -> None:
         first = now = await look(db, generation)
@@ -173,7 +171,7 @@ class Indexing:
             self._states.pop(generation.number, None)
 
     async def _build_alone(self, generation: GenerationRow) -> None:
-        """Build the index, or wait a moment where another process does."""
+        """Build the index, or wait a moment if another process does."""
         async with self._aside() as guard, guard.transaction():
             await guard.execute(Q["never_idle"])
             ((alone,),) = await rows_of(guard, Q["lock_building"].format(index=generation.index))
@@ -201,7 +199,7 @@ async def _within(seconds: float, ended: asyncio.Event) -> bool:
 
 
 async def _cleared(db: Database, generation: GenerationRow) -> bool:
-    """Whether nobody builds an index on the table; what somebody left unfinished is gone then."""
+    """Whether an index must and can be built: no process builds one. Drops an invalid one."""
     try:
         async with db.transaction():
             await db.execute(Q["lock_table"].format(table=generation.table))
@@ -214,7 +212,7 @@ async def _cleared(db: Database, generation: GenerationRow) -> bool:
 
 
 async def _build(db: Database, generation: GenerationRow) -> None:
-    """With the workers that the server has, or without if there is no room for what they share."""
+    """Build with parallel workers, or without if shared memory is short."""
     rows = (await look(db, generation)).rows
     needed = min(rows * (generation.vector_bytes + _NODE), _MOST_MEMORY)
     create = Q["create_index"].format(index=generation.index, table=generation.table, storage=generation.storage)

@@ -1,5 +1,5 @@
-"""The vectors that stand for a space, kept in the process and brought up to date at each search: they tell how a
-question compares with the space at large, and how much of it passes a filter.
+"""Samples of each space's vectors, cached and updated at each search. They tell how a question compares with the space
+at large, and how much of it passes a filter.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ Q = load(__name__, "vectors.sql")
 
 _SETTINGS: Final = ("enable_sort", "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
 IN_ORDER: Final = "; ".join(f"SET LOCAL {name} = off" for name in _SETTINGS)
-"""Postgres follows the index of digests, whatever it believes about the tables: of a fresh load it knows nothing, and
-would compute and sort every digest of the space."""
+"""Makes Postgres use the index of digests. After a fresh load it has no statistics, and would sort every digest."""
 IN_ANY_ORDER: Final = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in _SETTINGS)
 
 
 class Size(NamedTuple):
-    """How many memories a space holds, and how often it was ever changed."""
+    """How many memories a space holds, and how often it was changed."""
 
     memories: int
     changes: int
@@ -49,7 +48,7 @@ class _Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The vectors of a space of some size whose texts have the lowest digests."""
+    """The vectors of a space whose texts have the lowest digests."""
 
     size: Size
     members: list[_Member]
@@ -74,7 +73,7 @@ class Samples:
         self._turns: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def of(self, db: Database, space: int, generation: GenerationRow) -> Sample:
-        """A space's sample as it is now. Where many ask at once, one takes it and the others wait for that."""
+        """A space's current sample. Of concurrent calls, one reads it and the others wait."""
         key = (space, generation.number)
         size = await size_of(db, space)
         async with self._turns.setdefault(key, asyncio.Lock()):
@@ -91,7 +90,7 @@ async def size_of(db: Database, space: int) -> Size:
 
 
 async def _take(db: Database, space: int, generation: GenerationRow, size: Size, before: Sample | None) -> Sample:
-    """The sample as it is now. Most changes leave most of it as it was, so that few vectors are read again."""
+    """The current sample. Vectors that `before` has are not read again."""
     table, dimensions = generation.table, generation.generation.dimensions
     await db.execute(IN_ORDER)
     found = await rows_of(db, Q["sample"].format(table=table), space=space, limit=SAMPLE)

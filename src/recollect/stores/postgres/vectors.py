@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from recollect.ports import VectorHits
-from recollect.stores.exact import ALONE, Candidates, Neighbours, neighbours_of_each
+from recollect.stores.exact import NO_NEIGHBOURS, Candidates, Neighbours, neighbours_of_each
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import LOOKED_AT, others
 from recollect.stores.postgres import graph
 from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
-from recollect.stores.postgres.filters import is_open, rows_query, where_clause
+from recollect.stores.postgres.filters import is_unfiltered, rows_query, where_clause
 from recollect.stores.postgres.generations import GenerationRow, all_of, generation, held, searchable, set_generation
 from recollect.stores.postgres.rows import rows_of
 from recollect.stores.postgres.vector_bytes import copied, read_vectors
@@ -100,8 +100,6 @@ _Found = tuple[str, float, bool]
 
 
 class _Question(NamedTuple):
-    """What is looked for, and where."""
-
     space: int
     generation: GenerationRow
     vector: Vector
@@ -109,7 +107,7 @@ class _Question(NamedTuple):
     limit: int
 
     def sql(self, name: str, **pieces: str) -> str:
-        """A statement of ours with the names of this generation put in, and pieces of a filter."""
+        """A statement with the names of this generation and pieces of a filter put in."""
         return Q[name].format(table=self.generation.table, storage=self.generation.storage, **pieces)
 
     @property
@@ -118,12 +116,12 @@ class _Question(NamedTuple):
 
 
 class VectorSearch:
-    """Finds the nearest vectors of a space, each time by the way that is quicker: comparing all that pass the filter,
-    or walking the index. An index that is missing, or brings too little, is made up for by comparing.
+    """Finds the nearest vectors of a space: walks the index where that is faster, else compares all that pass the
+    filter, also if the index is missing or finds too few.
     """
 
     def __init__(self, aside: Aside, limits: Limits | None = None) -> None:
-        """`aside` gives connections beside the pool, on which indexes are built."""
+        """`aside` gives connections outside the pool, on which indexes are built."""
         self._samples = Samples()
         self._indexing = Indexing(aside, limits or Limits())
 
@@ -160,7 +158,7 @@ class VectorSearch:
         index = await self._indexing.state(db, question.generation, memories)
         if not index.ready:
             return None
-        narrow = not is_open(question.where)
+        narrow = not is_unfiltered(question.where)
         passing = await sample.passing(db, question.space, question.where) if narrow else memories
         return choose(passing, index.rows, question.limit, ef_search)
 
@@ -184,7 +182,6 @@ class VectorSearch:
         return await _compared_with_each(db, space, generation, own, limit) if own else {}
 
     async def fetch(self, db: Database, space: int, generation: GenerationRow, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of these memories; those that have none are left out."""
         sql = Q["vectors_by_id"].format(table=generation.table)
         known, vectors = await read_vectors(db, sql, generation.generation.dimensions, space=space, ids=list(ids))
         return dict(zip(known, vectors, strict=True))
@@ -195,15 +192,12 @@ class VectorSearch:
         return await self._indexing.is_coming(db, generation, total)
 
     async def settle(self) -> None:
-        """Wait for the index that is being built in the background, if any."""
         await self._indexing.settle()
 
     def loading(self, expected: int) -> AbstractAsyncContextManager[None]:
-        """Around a load of about so many vectors, 0 if that is not known."""
         return self._indexing.loading(expected)
 
     async def close(self) -> None:
-        """Let go of everything."""
         await self._indexing.close()
 
 
@@ -217,7 +211,7 @@ async def _compared(db: Database, question: _Question) -> list[_Found]:
 async def _walked(db: Database, question: _Question, walk: Walk) -> list[_Found]:
     """About the same by the index, or fewer."""
     condition, values = where_clause(question.space, question.where)
-    among = "" if is_open(question.where) else Q["among"].format(where=condition)
+    among = "" if is_unfiltered(question.where) else Q["among"].format(where=condition)
     await db.execute(settings(walk))
     await db.execute(question.sql("walk", among=among), {**question.values, **values})
     nearest: list[tuple[float, int]] = []
@@ -273,7 +267,7 @@ async def _compared_with_each(
     time that Postgres would take to compare them one by one.
     """
     wanted, count = np.stack(list(own.values())), limit + LOOKED_AT
-    found = [ALONE] * len(own)
+    found = [NO_NEIGHBOURS] * len(own)
     async for rows, vectors in _parts(db, space, generation):
         least = await graph.reach(db, space, rows, limit)
         some = await asyncio.to_thread(neighbours_of_each, rows, vectors, wanted, count, least)

@@ -1,9 +1,8 @@
 """How common words are in a space.
 
-How many memories hold a word decides what it is worth in a question, and whether it is looked up at all. Postgres has
-to count them, so a process remembers what was counted until the space changes: a score depends on what the space holds,
-not on when it was last looked at. Words that are in very many rows are not even counted: what Postgres noted about them
-by itself is enough to leave them out. Where one of them is all there is to look for, it is counted as well.
+The number of memories that hold a word decides its weight, and whether it is looked up at all. Postgres has to count
+them, so a process caches the counts until the space changes. Very common words are not counted: Postgres' own
+statistics are enough to leave them out. Such a word is counted only if the question has no rarer one.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from recollect.stores.postgres.lexemes import expression, prefix
 from recollect.stores.postgres.rows import rows_of
 
 COMMON: Final = 1.25
-"""A word beyond the usual budget by this factor, as Postgres estimates, is not counted: the estimate will do."""
+"""A word that Postgres estimates beyond the budget by this factor is not counted."""
 MOST_COUNTS: Final = 10_000
-"""Counts that are kept in memory."""
+"""Counts kept in memory."""
 
 Q = load(__name__, "words.sql")
 
@@ -43,16 +42,14 @@ class _Rows(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What is known about the words of a space since it had some size: what was counted, and about how many rows hold
-    each word that is very common.
-    """
+    """The counts of a space as of some size, and the estimates for its very common words."""
 
     since: Size
     common: dict[str, int]
     counted: dict[str, _Rows] = field(default_factory=dict)
 
     def rows(self, expression: str, budget: int) -> int | None:
-        """How many rows match: exactly if they are within the budget, else some number beyond it; None: not known."""
+        """How many rows match: exact within the budget, else some number beyond it. None if unknown."""
         rows = self.counted.get(expression)
         if rows and (rows.all or rows.number > budget):
             return rows.number
@@ -63,7 +60,7 @@ class _Known:
 
 
 class Counts:
-    """What a process has counted in one database, space by space."""
+    """The counts that a process has made in one database, by space."""
 
     def __init__(self) -> None:
         self._spaces: dict[int, _Known] = {}
@@ -73,12 +70,12 @@ class Counts:
         return self._spaces.get(space)
 
     def begin(self, space: int, size: Size, common: dict[str, int]) -> _Known:
-        """Forget what was counted in a space before."""
+        """Discard a space's old counts."""
         self._spaces[space] = _Known(size, common)
         return self._spaces[space]
 
     def learn(self, known: _Known, expressions: Sequence[str], numbers: Sequence[int], most: int | None) -> None:
-        """Rows that were counted, no further than `most`. When too many are known, all others are forgotten."""
+        """Keep counts that were made up to `most`. If there are too many, all are discarded."""
         for each, number in zip(expressions, numbers, strict=True):
             known.counted[each] = _Rows(number, all=most is None or number < most)
         self._kept += len(numbers)
@@ -101,7 +98,7 @@ class Frequencies:
     async def read(
         cls, db: Database, space: int, counts: Counts, expressions: Sequence[str], budget: int
     ) -> Frequencies:
-        """The space as it is now. What will be asked for and is not known yet is counted in the same statement."""
+        """The space as it is now. One statement also counts the expressions that are not known yet."""
         known = counts.of(space)
         unknown = known.unknown(expressions, budget) if known else []
         size, numbers = await _count(db, space, unknown, budget + 1)
@@ -111,7 +108,7 @@ class Frequencies:
         return cls(db, space, size, counts, known)
 
     async def rows(self, expressions: Sequence[str], budget: int) -> list[int]:
-        """How many rows match each: exactly within the budget, and beyond it some number that is."""
+        """How many rows match each: exact within the budget, else some number beyond it."""
         if unknown := self._known.unknown(expressions, budget):
             await self._learn(unknown, budget + 1)
         return [self._known.rows(each, budget) or 0 for each in expressions]
@@ -128,8 +125,8 @@ class Frequencies:
 
 
 class FrequenciesWithin(Frequencies):
-    """The same within some namespaces of a space, counted anew for each search, because what a process remembers of a
-    space would tell of the rest of it.
+    """The same within some namespaces. Counted for each search, because cached counts would reveal the rest of the
+    space.
     """
 
     def __init__(self, db: Database, space: int, namespaces: Sequence[str], size: Size) -> None:
@@ -154,7 +151,7 @@ async def _count(db: Database, space: int, queries: Sequence[str], most: int | N
 
 
 async def _common(db: Database, space: int, size: Size) -> dict[str, int]:
-    """About how many rows hold each word that is very common."""
+    """Estimated rows of each very common word."""
     least = COMMON * bm25.BUDGET
     if size.memories <= least:
         return {}

@@ -11,7 +11,7 @@ from recollect.stores import bm25
 from recollect.stores.bm25 import Counted, Part
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database
-from recollect.stores.postgres.filters import is_open, rows_query, where_clause
+from recollect.stores.postgres.filters import is_unfiltered, rows_query, where_clause
 from recollect.stores.postgres.lexemes import expression
 from recollect.stores.postgres.rows import firsts, rows_of
 from recollect.stores.postgres.word_counts import Counts, Frequencies, FrequenciesWithin
@@ -20,8 +20,7 @@ from recollect.types import Filter, Scored
 __all__ = ["Counts", "search"]
 
 PART_BUDGETS: Final = 3
-"""Of one part no more rows are scored than so many budgets hold. Only a very common word that is asked for alone, or
-with others like it, has more."""
+"""At most this many budgets of rows are scored per part. Only questions of very common words alone have more."""
 
 Q = load(__name__, "words.sql")
 
@@ -35,7 +34,7 @@ async def search(db: Database, space: int, search: WordSearch, where: Filter, li
         return WordHits([], bm25.background([], frequencies.size.memories))
     passing = await _passing(db, space, where)
     hits = await task.best(parts, bm25.BUDGET, passing)
-    if more and bm25.is_too_little(hits, limit, filtered=not is_open(where)):
+    if more and bm25.is_too_little(hits, limit, filtered=not is_unfiltered(where)):
         parts, _ = await task.choose(bm25.WIDE_BUDGET)
         hits = await task.best(parts, bm25.WIDE_BUDGET, passing)
     background = bm25.background(parts, frequencies.size.memories)
@@ -44,8 +43,6 @@ async def search(db: Database, space: int, search: WordSearch, where: Filter, li
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search on its way."""
-
     db: Database
     space: int
     search: WordSearch
@@ -63,7 +60,7 @@ class _Search:
         return [bm25.weighed(await self._exact(one, budget), size) for one in chosen], more
 
     async def best(self, parts: Sequence[Part], budget: int, passing: list[int] | None) -> list[Scored]:
-        """The best that pass the filter; where few rows do, they alone are scored."""
+        """The best rows that pass the filter. If few pass, only they are scored."""
         values: dict[str, object]
         if passing is not None:
             statement = Q["best_among"].format(share=Q["share"])
@@ -90,7 +87,7 @@ class _Search:
         return {name: frozenset(id for id, holds in found if holds[at]) for at, name in enumerate(asked)}
 
     async def _phrases(self) -> list[str]:
-        """The phrases that are worth looking up."""
+        """The phrases whose rarest term is rare enough to look up."""
         looked_up = []
         for phrase in self.search.phrases:
             singles = [expression(self.space, [term], context=self.search.context) for term in phrase]
@@ -99,14 +96,14 @@ class _Search:
         return looked_up
 
     async def _exact(self, one: Counted, budget: int) -> Counted:
-        """A part's rows counted to the end, which they are unless they are beyond the budget."""
+        """A part with its full count, also beyond the budget."""
         if one.rows <= budget:
             return one
         rows = await self.frequencies.all_rows(one.expression)
         return one._replace(rows=min(rows, self.frequencies.size.memories))
 
     def _formula(self, parts: Sequence[Part]) -> dict[str, object]:
-        """The numbers of BM25: the parts, what an occurrence counts by its weight, D to A, and what length does."""
+        """The parameters of BM25: the parts, the value of an occurrence by its weight (D to A), and the length norm."""
         size = self.frequencies.size
         average = size.length / max(size.memories, 1)
         return {
@@ -126,8 +123,8 @@ async def _frequencies(db: Database, space: int, search: WordSearch, counts: Cou
 
 
 async def _passing(db: Database, space: int, where: Filter) -> list[int] | None:
-    """The rows that pass a filter, if they are few."""
-    if is_open(where):
+    """The rows that pass a filter, or None if they are many."""
+    if is_unfiltered(where):
         return None
     rows, values = rows_query(space, where)
     passing = await firsts(db, Q["passing"].format(rows=rows), **values, most=bm25.FEW + 1)
@@ -135,10 +132,10 @@ async def _passing(db: Database, space: int, where: Filter) -> list[int] | None:
 
 
 def _terms(space: int, search: WordSearch) -> list[tuple[str, float]]:
-    """Each term of a question as it is looked up, and its weight."""
+    """Each term of a question as a tsquery, and its weight."""
     return [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
 
 
 def _names(space: int, search: WordSearch) -> list[tuple[str, str]]:
-    """Each term that names one thing, and how to ask for those that hold it in their own words."""
+    """Each term that names one thing, and the tsquery for memories that hold it in their own words."""
     return [(term.term, expression(space, [term.term], context=False)) for term in search.terms if term.names]

@@ -22,20 +22,20 @@ from recollect.types import Filter
 __all__ = ["WordRow", "put", "remove", "search"]
 
 FEW: Final = 20
-"""Memories that are analyzed on the spot; more of them beside the event loop, which has others to serve."""
+"""Memories analyzed on the event loop; more are analyzed in a thread."""
 ROWS_AT_ONCE: Final = 200
-"""Rows that one statement writes: each may have a megabyte, and an array of a statement a thousand."""
+"""Rows per statement: each may have a megabyte, and an array may have a thousand."""
 LONG_LEDGER: Final = 50
-"""Entries of a space that are added up."""
+"""Entries of a space's ledger beyond which they are added up into one."""
 
 _turn: Final = Lock()
-"""Of whoever analyzes many: two would only wrest the interpreter from each other, and both from the event loop."""
+"""One thread analyzes at a time: two would only compete for the interpreter, also with the event loop."""
 
 Q = load(__name__, "words.sql")
 
 
 class _Passage(NamedTuple):
-    """The terms of what a memory says."""
+    """The terms of a memory's title and text."""
 
     title: list[str]
     text: list[str]
@@ -46,9 +46,8 @@ class _Passage(NamedTuple):
 
 
 async def put(db: Database, space: int, rows: Sequence[WordRow]) -> None:
-    """Index memories whose rows are already written, anew if they were indexed before, and bring the context of
-    what stands beside them up to date. A memory that moves to another place is removed first, then put. The caller's
-    transaction holds the locks of their threads.
+    """Index memories whose rows are already written, and update the context of their neighbours. Remove a memory that
+    moves before it is put. The caller holds the locks of their threads.
     """
     if not rows:
         return
@@ -60,8 +59,8 @@ async def put(db: Database, space: int, rows: Sequence[WordRow]) -> None:
 
 
 async def remove(db: Database, space: int, rows: Sequence[int]) -> None:
-    """Take memories out of the index and out of the context of others. Call it while their rows are still there, in a
-    transaction that holds the locks of their threads.
+    """Take memories out of the index and out of the context of others, while their rows are still there. The caller
+    holds the locks of their threads.
     """
     contexts: dict[int, list[int]] = {}
     threads = by_thread(await rows_of(db, Q["places"], space=space, rows=rows))
@@ -80,7 +79,7 @@ async def search(
 
 
 async def _stretches(db: Database, space: int, threads: Mapping[Thread, Mapping[int, int]]) -> list[list[int]]:
-    """The rows of each thread around some places: far enough to know the context of every row that they affect."""
+    """The rows of each thread around some places, far enough to give every affected row its context."""
     if not threads:
         return []
     return await firsts(
@@ -102,8 +101,8 @@ async def _write(
     given: Mapping[int, tuple[str, str]],
     gone: Sequence[int] = (),
 ) -> None:
-    """Write rows with the words of what stands beside them; those whose title and text are not given are read from the
-    memories. Take the rows out that are gone.
+    """Write rows with the words of their neighbours, and remove rows that are gone. Titles and texts that are not given
+    are read from the memories.
     """
     unread = {*contexts, *chain.from_iterable(contexts.values())} - given.keys()
     texts = dict(given)
@@ -122,7 +121,7 @@ async def _write(
 
 
 async def _write_some(db: Database, space: int, documents: Mapping[int, Document], gone: Sequence[int]) -> int:
-    """Write some rows and take others out; how many entries the ledger has for the space."""
+    """Write some rows and remove others; how many ledger entries the space has."""
     lengths = [document.length for document in documents.values()]
     (entries,) = await firsts(
         db,

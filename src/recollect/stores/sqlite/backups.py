@@ -1,7 +1,7 @@
-"""A backup: the file as it is at one moment, written while others go on, and sealed by a checksum of its contents.
+"""A backup: a snapshot of the file, written while others use it, and sealed with a checksum of its contents.
 
-The seal stands in the table `facts`. The first change to the file takes it away, for then it is a store like any other;
-as long as it is there the contents are those that were sealed, or the file is damaged.
+The seal is in the table `facts`. The first change to the file removes it, which makes the backup an ordinary store.
+While the seal is there, contents that differ from it mean that the file is damaged.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from recollect.stores.sqlite import closing
 from recollect.stores.sqlite.transactions import writing
 
 PAGES: Final = 5_000
-"""Pages that are copied at a time."""
+"""Pages copied at a time."""
 Q = load(__name__, "backups.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What a backup holds: memories by space, and the checksum of everything."""
+    """The contents of a backup: memories by space, and a checksum of everything."""
 
     made_at: str
     spaces: Mapping[str, int]
@@ -37,9 +37,7 @@ class Seal:
 
 
 def write(db: apsw.Connection, file: Path) -> dict[str, int]:
-    """Copy what a connection sees into a new file; how many memories of each space that are. The connection holds one
-    snapshot all along, so the copy is of one moment.
-    """
+    """Copy a connection's snapshot into a new file; memories by space."""
     target = apsw.Connection(str(file))
     try:
         with target.backup("main", db, "main") as backup:
@@ -51,10 +49,10 @@ def write(db: apsw.Connection, file: Path) -> dict[str, int]:
 
 
 def seal(db: apsw.Connection, file: Path) -> Seal:
-    """Check a file that was just written, and seal it. It is left as a single file, without a log beside it."""
+    """Check a file that was just written, and seal it. No log is left beside it."""
     db.pragma("journal_mode", "delete")
     if (found := db.execute("PRAGMA integrity_check(1)").get) != "ok":
-        raise BackendError(f"the backup in {file} did not turn out whole ({found}): try again", backend="sqlite")
+        raise BackendError(f"the backup in {file} is damaged ({found}): try again", backend="sqlite")
     made = Seal(datetime.now(UTC).isoformat(timespec="seconds"), _memories(db), _digest(db))
     with writing(db):
         db.execute(Q["set_fact"], {"name": "backup", "value": json.dumps(asdict(made))})
@@ -63,17 +61,14 @@ def seal(db: apsw.Connection, file: Path) -> Seal:
 
 
 def verify(db: apsw.Connection, file: Path) -> list[str]:
-    """What to say of a file that is a backup, nothing of one that is not. Raises BackendError unless it holds what was
-    sealed.
-    """
+    """A remark if the file is a backup. Raises BackendError if its contents differ from its seal."""
     value = db.execute(Q["fact"], {"name": "backup"}).get
     if value is None:
         return []
     made = Seal(**json.loads(value))
     if _memories(db) != made.spaces or _digest(db) != made.digest:
         raise BackendError(
-            f"{file} is a backup of {made.made_at}, and no longer holds what was written then: it was damaged, or "
-            "changed by another program; use another backup",
+            f"{file} is a backup of {made.made_at} that was damaged, or changed by another program: use another backup",
             backend="sqlite",
         )
     memories, spaces = sum(made.spaces.values()), len(made.spaces)
@@ -88,7 +83,7 @@ def _memories(db: apsw.Connection) -> dict[str, int]:
 
 
 def _digest(db: apsw.Connection) -> str:
-    """Over every row of every table, the seal itself left out."""
+    """A checksum over every row of every table, without the seal."""
     digest = sha256()
     for name, condition in db.execute(Q["tables"]).fetchall():
         digest.update(_encoded(name))
@@ -98,7 +93,7 @@ def _digest(db: apsw.Connection) -> str:
 
 
 def _encoded(value: str | bytes | int | float | None) -> bytes:
-    """A value as bytes that no other value has."""
+    """A value as unambiguous bytes."""
     match value:
         case str():
             text = value.encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""Files that are checked whenever they are read, and used from a copy that nobody else can change.
+"""Files that are checked whenever they are read, and used from a private copy.
 
-Whoever maps a file trusts everybody who can write to it: when it is cut, the process ends (SIGBUS), and a graph that
-follows a changed link may end it as well (SIGSEGV). So a file is read as a whole, and what was read is what is checked.
+A process that maps a file trusts everyone who can write to it: truncating it kills the process (SIGBUS), and a changed
+link in a graph may kill it too (SIGSEGV). So the whole file is copied, and the copy is checked.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tempfile import TemporaryFile
 from typing import IO, Final, NamedTuple
 
 IN_MEMORY = 256 << 20
-"""Bytes of a file up to which its copy is in memory. Beyond that the copy is a file without a name, which is mapped, so
-that the system can take its memory back."""
+"""Bytes up to which the copy is in memory. A larger copy is an unnamed file that is mapped, so the system can reclaim
+its memory."""
 _PART: Final = 1 << 20
 
 
 class Damaged(Exception):
-    """A file is not what was written."""
+    """A file differs from what was written."""
 
 
 class CheckedFile(NamedTuple):
@@ -33,7 +33,7 @@ class CheckedFile(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> CheckedFile:
-        """A file that was just written, and is on the disk from now on."""
+        """Flush a file that was just written, and compute its checksum."""
         checksum = size = 0
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -47,10 +47,10 @@ class CheckedFile(NamedTuple):
         return self.size if self.size <= IN_MEMORY else 0
 
     def read(self, folder: Path) -> memoryview:
-        """A private copy of the contents. Raises Damaged where these are not what was written."""
+        """A private copy of the contents. Raises Damaged if they differ from what was written."""
         with (folder / self.name).open("rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_size != self.size:
-                raise Damaged(f"{file.name} has another size than when it was written")
+                raise Damaged(f"{file.name} has a different size than when it was written")
             if self.size <= IN_MEMORY:
                 return self._in_memory(file)
             with TemporaryFile(dir=folder, prefix=self.name) as copy:
@@ -76,4 +76,4 @@ class CheckedFile(NamedTuple):
 
     def _check(self, file: FileIO, size: int, checksum: int) -> None:
         if (size, checksum) != (self.size, self.checksum):
-            raise Damaged(f"{file.name} is not what was written")
+            raise Damaged(f"{file.name} differs from what was written")

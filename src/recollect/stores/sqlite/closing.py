@@ -1,10 +1,9 @@
-"""Whether a file holds all that was stored in it.
+"""Detects a file that lacks what was stored in it last.
 
-What is stored goes to the log beside the file (`-wal`) first, and into the file later, at the latest when the last user
-closes it. A plain copy of a file that is open lacks what is in the log. It looks whole, so whoever closes the file
-writes that down in it, and the first change takes it away. A file without that mark and without a log was not closed:
-it was copied while it was open, or somebody removed its log. A copy that was made between the first change and the
-moment when the file learnt of it is not seen.
+Changes go to the log beside the file (`-wal`) first, and into the file later, at the latest when the last user closes
+it. A plain copy of an open file lacks what is in the log, but looks whole. So closing the file marks it as closed, and
+the first change removes the mark. A file with neither mark nor log was copied while it was open, or lost its log. A
+copy made between the first change and the checkpoint after it is not detected.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from recollect.stores.named_sql import load
 from recollect.stores.sqlite.transactions import writing
 
 FIRST_MARKED: Final = 3
-"""The version of the schema from which on files are marked."""
+"""The first schema version whose files are marked."""
 AGAIN: Final = 0.05
-"""Seconds before a file that seems not to have been closed is looked at again."""
+"""Seconds before an unmarked file is checked again."""
 Q = load(__name__, "backups.sql")
 _log = logging.getLogger(__name__)
 
 
 def companion(path: Path, ending: str) -> Path:
-    """What stands beside a store under its name and an ending: the same for all links that lead to it."""
+    """A file or folder beside the store, named after it; the same for all links to the store."""
     file = path.resolve()
     return file.with_name(f"{file.name}{ending}")
 
 
 def lost_log(path: Path) -> bool:
-    """Whether a file was not closed though it has no log beside it. Ask before opening it. Another process may open or
-    close it meanwhile, so it is looked at twice.
+    """Whether a file was not closed and has no log. Call it before opening the file. It checks twice, because another
+    process may open or close the file meanwhile.
     """
     if not _is_torn(path):
         return False
@@ -50,14 +49,14 @@ def _is_torn(path: Path) -> bool:
     log = companion(path, "-wal")
     if not path.exists() or log.exists():
         return False
-    with suppress(apsw.Error):  # a file that cannot be read is not ours to judge here
+    with suppress(apsw.Error):  # opening it reports the error
         closed = _as_it_lies(path)
         return not closed and not log.exists()
     return False
 
 
 def _as_it_lies(path: Path) -> bool:
-    """Whether the file says that it was closed, or is too old to say so. Read without a log and without any lock."""
+    """Whether the file is marked as closed, or too old to be marked. Read without its log and without a lock."""
     db = apsw.Connection(
         f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     )
@@ -68,27 +67,27 @@ def _as_it_lies(path: Path) -> bool:
 
 
 def note_lost_log(db: apsw.Connection, path: Path) -> None:
-    """Write down what is soon seen no more."""
-    _log.warning("%s was not closed, and its log is missing: what was stored in it last may be lost", path)
+    """Record the lost log in the file, and warn about it."""
+    _log.warning("%s was not closed, and its log is missing: the last changes may be lost", path)
     with writing(db):
         now = datetime.now(UTC).isoformat(timespec="seconds")
         db.execute(Q["set_fact"], {"name": "log_lost", "value": now})
 
 
 def note_change(db: apsw.Connection) -> bool:
-    """Part of every change; whether it is the first since the file was closed, or sealed as a backup."""
+    """Remove the marks of a closed file or backup; whether there were any. Part of every change."""
     db.execute(Q["break_seal"])
     return db.changes() > 0
 
 
 def take_over(db: apsw.Connection) -> None:
-    """Let the file itself know of the first change. It is stored already, so a failure does not matter."""
+    """Checkpoint the first change into the file. It is stored already, so a failure does not matter."""
     with suppress(apsw.Error):
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def close(db: apsw.Connection) -> None:
-    """Mark the file as closed before its last user closes it. If that fails it is opened with a warning next time."""
+    """Mark the file as closed. If that fails, the next open warns."""
     with suppress(apsw.Error):
         if db.execute(Q["fact"], {"name": "closed"}).get is None:
             with writing(db):
@@ -99,15 +98,14 @@ def mark_closed(db: apsw.Connection) -> None:
     db.execute(Q["set_fact"], {"name": "closed", "value": 1})
 
 
-def examine(db: apsw.Connection, path: Path) -> list[str]:
-    """What is known about the wholeness of a file. Raises BackendError for a damaged one."""
+def check_whole(db: apsw.Connection, path: Path) -> list[str]:
+    """A remark if the file may lack changes. Raises BackendError if it is damaged."""
     if (found := db.execute("PRAGMA quick_check(1)").get) != "ok":
         raise BackendError(f"{path} is damaged ({found}): restore it from a backup", backend="sqlite")
     since = db.execute(Q["fact"], {"name": "log_lost"}).get
     if since is None:
         return []
     return [
-        f"when this file was opened at {since} it had not been closed, and its log ({path.name}-wal) was missing, as "
-        "in a plain copy of a file that is in use: what was stored last may be lost; make copies by `recollect backup "
-        "FILE`"
+        f"this file was opened at {since} without having been closed, and its log ({path.name}-wal) was missing, as in "
+        "a plain copy of a file in use, so the last changes may be lost: make copies with `recollect backup FILE`"
     ]

@@ -26,14 +26,12 @@ from recollect.stores.sqlite.transactions import writing
 T = TypeVar("T")
 
 READERS = min(os.cpu_count() or 1, 8) + 1
-"""Reads at a time: one for each core, and one more, because now and then one waits for the disk. Where more take turns
-on few cores, each finds its core taken by another more often, and a recall its searches one after the other. Each has a
-cache of its own, and more than nine would wait for the interpreter."""
+"""Concurrent reads: one per core, and one more because a read may wait for the disk. With more, searches of one recall
+compete for the cores. Each reader has its own cache, and more than nine would wait for the interpreter."""
 
 _MIB = 1 << 20
 _ALONE = apsw.SQLITE_OPEN_NOMUTEX
-"""A connection is used by one thread at a time, whoever borrows it, so that SQLite need not see to that by itself: a
-tenth of a search's time went into its locks."""
+"""One thread at a time uses a connection, so SQLite's own mutexes are off: they took a tenth of a search's time."""
 _READER = _ALONE | apsw.SQLITE_OPEN_READONLY
 _WRITER = _ALONE | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
@@ -49,7 +47,7 @@ class Connections:
         busy_seconds: float = 10.0,
         prepare: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
-        """`prepare` gives each new connection the functions that the SQL run on it calls."""
+        """`prepare` registers the functions that our SQL calls on each new connection."""
         self.path = path.absolute()  # the process may go to another folder
         self._prepare = prepare
         self._limit = readers
@@ -60,7 +58,7 @@ class Connections:
         self._writer: tuple[ThreadPoolExecutor, apsw.Connection] | None = None
 
     async def open(self) -> None:
-        """Open the file, made or migrated as needed. What is not a store is refused and left untouched."""
+        """Open the file, creating or migrating it as needed. A file that is not a store is not touched."""
         if self._writer:
             return
         thread = ThreadPoolExecutor(1, thread_name_prefix="recollect-write")
@@ -73,7 +71,7 @@ class Connections:
         self._readers = ThreadPoolExecutor(self._limit, thread_name_prefix="recollect-read")
 
     async def close(self) -> None:
-        """Wait for what is running, then let go of the file. The writer goes last: it empties the log."""
+        """Wait for running calls, then close all connections. The writer is last: it empties the log."""
         readers, writer = self._readers, self._writer
         self._readers = self._writer = None
         if readers and writer:
@@ -91,20 +89,20 @@ class Connections:
             reading.abandon()
             raise
 
-    async def glance(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Read a row or two by their key, here and now: that takes a fraction of the time it takes to ask a thread to.
-        Only a store that keeps readers waiting, while it recovers from a crash, is left to a thread.
+    async def read_now(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Read a row or two by key on the event loop, which is much faster than asking a thread. If the file is locked,
+        as during crash recovery, a thread does it.
         """
         if not self._readers:
             raise self._closed()
         try:
-            return self.translated(lambda: self._at_once(work))
+            return self.translated(lambda: self._run_now(work))
         except BackendUnavailable:
             return await self.read(work)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` in one transaction, durable on return; an error undoes all of it. A write that has begun when
-        its wait is cancelled runs to its end. Raises BackendUnavailable when nobody would find it again.
+        """Run `work` in one transaction, durable on return; an error rolls it back. Cancelling the wait does not stop a
+        write that has begun. Raises BackendUnavailable if the file was removed or replaced.
         """
         if not self._writer:
             raise self._closed()
@@ -122,7 +120,7 @@ class Connections:
         return await asyncio.wrap_future(thread.submit(self.translated, run))
 
     async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on a file that is not open, on a connection of its own and outside a transaction."""
+        """Run `work` on a closed store, on a separate connection and outside a transaction."""
 
         def run() -> T:
             db = self._connect(_WRITER, cache_mib=8)
@@ -134,11 +132,11 @@ class Connections:
         return await asyncio.to_thread(self.translated, run)
 
     async def check(self) -> None:
-        """Raise unless the store can be read, and what is written to it now would be found again."""
+        """Raise unless the store can be read and the file is still in place."""
         await self.read(lambda _: self._check_file())
 
     def borrow(self) -> apsw.Connection:
-        """An idle reader, the one used last (its cache is warm), or a new one: the threads' and one to glance with."""
+        """The idle reader that was used last, whose cache is warm, or a new one."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -148,8 +146,8 @@ class Connections:
     def give_back(self, db: apsw.Connection) -> None:
         self._idle.append(db)
 
-    def _at_once(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` without waiting for anybody who locks the file."""
+    def _run_now(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work`, failing at once if the file is locked."""
         db = self.borrow()
         db.set_busy_timeout(0)
         try:
@@ -198,7 +196,7 @@ class Connections:
         writer.close()
 
     def _check_file(self) -> None:
-        """Raise when the file was removed or replaced: SQLite would go on with one that no path leads to any more."""
+        """Raise if the file was removed or replaced: SQLite would go on writing to the old one."""
         if self._file is not None and not self._file.is_there():
             raise BackendUnavailable(
                 f"{self.path} was removed or replaced while it was open: open it again", backend="sqlite"
@@ -208,7 +206,7 @@ class Connections:
         return BackendError(f"{self.path} is not open: open the store first", backend="sqlite")
 
     def translated(self, run: Callable[[], T]) -> T:
-        """What `run` gives; SQLite's errors as ours."""
+        """Call `run`, translating SQLite's errors into ours."""
         try:
             return run()
         except apsw.Error as error:
@@ -219,7 +217,7 @@ class Connections:
 
 
 class _File(NamedTuple):
-    """Which file a path led to."""
+    """The identity of the file at a path."""
 
     path: Path
     device: int
@@ -238,8 +236,8 @@ class _File(NamedTuple):
 
 
 class _Reading(Generic[T]):
-    """One read: its answer, told to the event loop straight from the thread, and its connection, which another thread
-    may interrupt as long as it is this read that holds it.
+    """One read in a worker thread. It passes its answer to the event loop, and can be interrupted while it holds its
+    connection.
     """
 
     def __init__(self, connections: Connections, work: Callable[[apsw.Connection], T]) -> None:
@@ -255,7 +253,7 @@ class _Reading(Generic[T]):
             return
         try:
             answer = self._connections.translated(self._read)
-        except BaseException as error:  # noqa: BLE001 (whatever it is, it belongs to the one who asked)
+        except BaseException as error:  # noqa: BLE001 (the caller gets it)
             self._tell(partial(self.answer.set_exception, error))
         else:
             self._tell(partial(self.answer.set_result, answer))
@@ -288,28 +286,28 @@ class _Reading(Generic[T]):
 
 
 def translate(error: apsw.Error, path: Path) -> BackendError:
-    """The one place where SQLite's errors become ours."""
+    """SQLite's error as ours."""
     kind, message = next((entry for error_type, entry in _MEANINGS.items() if isinstance(error, error_type)), _OTHER)
     return kind(message.format(path=path, error=str(error).rstrip(".")), backend="sqlite")
 
 
 _OTHER: tuple[type[BackendError], str] = (BackendError, "SQLite failed on {path}: {error}")
 _MEANINGS: dict[type[apsw.Error], tuple[type[BackendError], str]] = {
-    apsw.BusyError: (BackendUnavailable, "{path} is being written by another process; try again in a moment"),
-    apsw.LockedError: (BackendUnavailable, "{path} is being written by another process; try again in a moment"),
-    apsw.InterruptError: (BackendUnavailable, "a read of {path} was stopped because nobody waited for it any more"),
+    apsw.BusyError: (BackendUnavailable, "{path} is being written by another process: try again in a moment"),
+    apsw.LockedError: (BackendUnavailable, "{path} is being written by another process: try again in a moment"),
+    apsw.InterruptError: (BackendUnavailable, "a read of {path} was cancelled"),
     apsw.FullError: (
         BackendUnavailable,
-        "the disk that holds {path} is full; nothing of this change was kept, free some space and try again",
+        "the disk that holds {path} is full: nothing was stored; free some space and try again",
     ),
     apsw.IOError: (
         BackendUnavailable,
-        "{path} could not be read or written ({error}); nothing of this change was kept, check the disk and try again",
+        "{path} could not be read or written ({error}): nothing was stored; check the disk and try again",
     ),
-    apsw.NoMemError: (BackendUnavailable, "SQLite ran out of memory on {path}; try again with a smaller batch"),
-    apsw.ReadOnlyError: (BackendError, "{path} cannot be written; check the permissions of the file and its folder"),
-    apsw.PermissionsError: (BackendError, "{path} cannot be read; check the permissions of the file and its folder"),
-    apsw.CantOpenError: (BackendError, "{path} cannot be opened; check the permissions of the file and its folder"),
-    apsw.NotADBError: (BackendError, "{path} is not a Recollect store; name another file"),
-    apsw.CorruptError: (BackendError, "{path} is damaged ({error}); restore it from a copy or from an export"),
+    apsw.NoMemError: (BackendUnavailable, "SQLite ran out of memory on {path}: try again with a smaller batch"),
+    apsw.ReadOnlyError: (BackendError, "{path} cannot be written: check the permissions of the file and its folder"),
+    apsw.PermissionsError: (BackendError, "{path} cannot be read: check the permissions of the file and its folder"),
+    apsw.CantOpenError: (BackendError, "{path} cannot be opened: check the permissions of the file and its folder"),
+    apsw.NotADBError: (BackendError, "{path} is not a Recollect store: name another file"),
+    apsw.CorruptError: (BackendError, "{path} is damaged ({error}): restore it from a backup or an export"),
 }

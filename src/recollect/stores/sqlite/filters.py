@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import apsw
 
-from recollect.stores.contents import first_after, is_open
+from recollect.stores.contents import first_after, is_unfiltered
 from recollect.stores.sqlite.rows import Q, as_json, micros
 from recollect.types import Filter
 
-__all__ = ["SQL", "among_query", "is_listed", "is_open", "passing_rows", "rows_query", "where_clause"]
+__all__ = ["SQL", "among_query", "is_listed", "is_unfiltered", "passing_rows", "rows_query", "where_clause"]
 
 SQL: TypeAlias = tuple[str, list[object]]
 """A piece of a statement, and its parameters."""

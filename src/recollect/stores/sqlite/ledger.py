@@ -31,7 +31,7 @@ class SqliteLedger(SqlLedger):
         return await self._connections.read(lambda db: _run(db, statement, _number(db, space), values).rows)
 
     async def _look_up(self, statement: str, **values: Any) -> Sequence[tuple[Any, ...]]:
-        return await self._connections.glance(lambda db: _run(db, statement, None, values).rows)
+        return await self._connections.read_now(lambda db: _run(db, statement, None, values).rows)
 
     async def _write(self, *steps: Step, space: str | None = None, begin: bool = False) -> list[Done]:
         def work(db: apsw.Connection) -> list[Done]:

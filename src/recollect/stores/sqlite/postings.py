@@ -46,7 +46,7 @@ class Postings(NamedTuple):
     counts: npt.NDArray[np.float64]
 
 
-NOWHERE: Final = Postings(np.empty(0, np.int64), np.empty(0))
+NO_POSTINGS: Final = Postings(np.empty(0, np.int64), np.empty(0))
 
 
 def register(db: apsw.Connection) -> None:
@@ -114,7 +114,7 @@ def _counted(places: Rows, *, context: bool) -> Postings:
     if not context:
         places = places[places & 1 != _IN_CONTEXT]
     if not len(places):
-        return NOWHERE
+        return NO_POSTINGS
     keys = places >> 1
     begins = first_of_each(keys)
     return Postings(keys[begins], np.add.reduceat(np.where(places & 1 == _IN_CONTEXT, CONTEXT, TEXT), begins))

@@ -19,7 +19,7 @@ Q = load(__name__, "records.sql")
 
 
 NOWHERE: Final = 0
-"""The number of every space that has no memory yet: spaces are numbered from 1, so nothing is ever found in it."""
+"""The number of a space without memories. Spaces are numbered from 1, so it never finds anything."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -149,7 +149,7 @@ class SqliteStore(SqlStore):
 
     async def remarks(self) -> Sequence[str]:
         return await self._connections.read(
-            lambda db: [*closing.examine(db, self.path), *backups.verify(db, self.path)]
+            lambda db: [*closing.check_whole(db, self.path), *backups.verify(db, self.path)]
         )
 
     async def save(self, file: Path) -> dict[str, int]:

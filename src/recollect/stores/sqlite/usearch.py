@@ -1,13 +1,13 @@
 """A base: the vectors of one space in two files beside the store, a matrix to compare exactly and a graph to find fast.
 
-The files are written once, under new names, and never changed; a small JSON file, the manifest, names the pair that
-counts, and replacing it is what publishes another pair. A process that dies while it builds leaves nothing but files
-without a manifest, which the next build sweeps away. Whoever opens a base copies it and checks the copy against the
-manifest, so that nobody can change it underneath; a base that is damaged is forgotten, and made anew.
+The files are written once, under new names, and never changed. A small JSON file, the manifest, names the current pair;
+replacing it publishes another pair. A process that dies during a build leaves only files without a manifest, which the
+next build deletes. Opening a base copies it and checks the copy against the manifest, so nobody can change it
+underneath; a damaged base is discarded and rebuilt.
 
-The graph is an HNSW graph over vectors rounded to one byte per number: a third of the size, about three times faster to
-build and twice as fast to search as one over float32, with about the same recall, because what it finds is compared
-again, exactly, in the matrix.
+The graph is an HNSW graph over vectors rounded to one byte per number: compared with float32 it is a third of the size,
+three times faster to build and twice as fast to search. Recall is about the same, because the matrix compares what it
+finds again, exactly.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _STEP = 15  # a step of the graph takes as long as this many exact comparisons o
 
 
 class _Abandoned(Exception):
-    """Nobody wants the build any more."""
+    """The build was asked to stop."""
 
 
 class Snapshot(Protocol):
@@ -112,7 +112,7 @@ class Manifest:
             matrix = CheckedFile(*fields.pop("matrix"))
             return cls(matrix=matrix, graph=CheckedFile(*graph) if graph else None, **fields)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return None  # what cannot be read is as good as lost: a base can always be made again
+            return None  # unreadable is as good as lost: a base can always be rebuilt
 
     def publish(self, folder: Path, stem: str) -> None:
         """Make this the manifest."""
@@ -125,7 +125,7 @@ class Manifest:
         draft.replace(folder / f"{stem}.json")
 
     def sweep(self, folder: Path, stem: str) -> None:
-        """Delete the files that this manifest does not name. Who has them open keeps them."""
+        """Delete the files that this manifest does not name. Processes that have them open keep them."""
         named = {self.matrix.name, self.graph.name if self.graph else ""}
         for path in folder.glob(f"{stem}-*"):
             if path.name not in named:
@@ -233,7 +233,7 @@ def open_base(folder: Path, stem: str, dimensions: int) -> Base | None:
         except (Damaged, FileNotFoundError, RuntimeError) as error:
             newest = Manifest.read(folder, stem)
             if newest == manifest:  # else another pair was published meanwhile, and this one swept away
-                _log.warning("The vector index in %s is damaged (%s) and is built anew.", folder, error)
+                _log.warning("the vector index in %s is damaged (%s) and will be rebuilt", folder, error)
                 discard(folder, stem)
                 return None
             manifest = newest
@@ -243,7 +243,6 @@ def open_base(folder: Path, stem: str, dimensions: int) -> Base | None:
 
 
 def discard(folder: Path, stem: str) -> None:
-    """Forget the base that is published."""
     with suppress(OSError):
         (folder / f"{stem}.json").unlink()
 
@@ -255,10 +254,10 @@ def build(
     read: Callable[[], AbstractContextManager[Snapshot]],
     abandoned: Callable[[], bool],
 ) -> bool:
-    """Make a base of what the store holds now, out of the one there is where that saves work, and publish it.
+    """Build a base of what the store holds now, from the existing one where that saves work, and publish it.
 
-    Where there was none, the matrix is published before the graph: it is made in a moment, and comparing with it is
-    exact. `abandoned` is asked now and then while the graph is made; True from it ends the build, which answers False.
+    If there was none, the matrix is published before the graph: it is quick to write, and comparing with it is exact.
+    When `abandoned` returns True, the build stops and returns False.
     """
     folder.mkdir(parents=True, exist_ok=True)
     old = Manifest.read(folder, stem)

@@ -1,4 +1,4 @@
-"""The vectors that stand for a space, kept in the process and brought up to date at each search."""
+"""Samples of each space's vectors, cached and updated at each search."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ANY: Final = b"\xff" * (DIGEST_BYTES + 1)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The vectors with the lowest digests as of transaction `seq`, when the space held so many `memories`. `rows` are
-    theirs, as JSON; no other vector's digest is as low as `highest`.
+    """The vectors with the lowest digests as of transaction `seq`, when the space held `memories`. `rows` is JSON;
+    `highest` is the highest of their digests.
     """
 
     seq: int

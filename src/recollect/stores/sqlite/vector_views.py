@@ -1,5 +1,5 @@
-"""What a process knows of each space's vectors: a base in files beside the store where the space is large, and in
-memory what was written since. Caught up from the rows by sequence number, at each search.
+"""Each space's vectors as a process holds them: for a large space a base in files beside the store, and in memory what
+was written since. Each search catches up from the rows by sequence number.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ _log = logging.getLogger(__name__)
 _SPOTS = 16
 _BUSY_SECONDS = 10
 _READ_ROWS = 10_000
-"""Vectors that are read at a time: after a large import there are many, and each is held twice meanwhile."""
+"""Vectors read at a time: after a large import there are many, and each is held twice meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to do what, as measured at 384 dimensions on two cores."""
+    """When a base is built, and how much is held; measured at 384 dimensions on two cores."""
 
     exact_rows: int = 20_000
-    """Up to here a space is compared as a whole, in 2 ms; a graph takes 1 ms, but costs a build and two files."""
+    """Up to here a whole space is compared, in 2 ms; a graph takes 1 ms, but needs a build and two files."""
     tail_rows: int = 10_000
-    """Rows written since the base, compared as a whole in 0.4 ms; beyond that the base is made anew."""
+    """Rows written since the base, compared in 0.4 ms; beyond that the base is rebuilt."""
     memory: int = 512 << 20
-    """Bytes held in memory, for all spaces together, of which the least used are let go. A space that alone is larger,
-    and has no base yet, is read from the store at each search."""
+    """Bytes held in memory for all spaces; the least used are dropped. A larger space without a base is read from the
+    store at each search."""
     rest_seconds: float = 5.0
-    """Between a build that came to nothing and the next."""
+    """Pause after a failed build."""
 
 
 LIMITS = Limits()
@@ -98,7 +98,7 @@ class View:
         if self.base is not None:
             without = np.union1d(without, gone[members(gone, self.base.rows)])
         view = View(seq, self.base, without, self.tail.changed(gone, rows, vectors))
-        # Of a base that is all gone nothing can be built; the next one begins with what is written from now on.
+        # If all vectors are gone, drop the base; the next one begins with later writes.
         return view if view.total else View(seq, None, NO_ROWS, Block.empty(vectors.shape[1]))
 
     def wants_base(self, limits: Limits) -> bool:
@@ -140,7 +140,7 @@ class Views:
         self._builder.join()
 
     def close(self) -> None:
-        """End the build that is running, and let go of everything."""
+        """Stop the running build and drop all views."""
         self._builder.close()
         with self._lock:
             self._spaces.clear()
@@ -217,7 +217,7 @@ class _Space:
 
 
 class _Builder:
-    """Makes bases, one at a time, in a thread that lives as long as the build."""
+    """Builds bases, one at a time, in a thread that ends with the build."""
 
     def __init__(self, folder: Path, rest_seconds: float) -> None:
         self._folder = folder
@@ -228,7 +228,7 @@ class _Builder:
         self._rested_at = 0.0
 
     def start(self, database: str, key: Key, dimensions: int) -> None:
-        """Begin a build, unless one is running, or came to nothing a moment ago, or the store is not a file."""
+        """Begin a build, unless one is running or just failed, or the store is not a file."""
         with self._lock:
             running = self._thread and self._thread.is_alive()
             if running or not database or self._closing.is_set() or time.monotonic() < self._rested_at:
@@ -262,9 +262,9 @@ class _Builder:
                         lambda: _snapshot(database, key, dimensions),
                         self._abandoned,
                     )
-        except Exception:  # noqa: BLE001 (searches go on without the base; whatever was wrong may be over later)
+        except Exception:  # noqa: BLE001 (searches work without the base, and the next build may succeed)
             _log.warning(
-                "The vector index in %s could not be built; searches are exact, but slower.",
+                "the vector index in %s could not be built; searches are exact, but slower",
                 self._folder,
                 exc_info=True,
             )
@@ -305,7 +305,7 @@ def _snapshot(database: str, key: Key, dimensions: int) -> Iterator[_Snapshot]:
 
 @contextmanager
 def _only_one(path: Path) -> Iterator[bool]:
-    """Whether this is the only process here. SQLite's own lock on a file: it ends with the process, on any system."""
+    """Whether this is the only process here, by SQLite's lock on a file: it ends with the process on any system."""
     with closing(apsw.Connection(str(path))) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
@@ -322,8 +322,8 @@ def stem(key: Key) -> str:
 
 
 def _agrees(db: apsw.Connection, key: Key, base: Base) -> bool:
-    """Whether a base was made from this store: some of its vectors are looked up. The file may have been replaced by
-    another of the same name, with an index folder left behind.
+    """Whether a base was built from this store, judged by some of its vectors: the store's file may have been replaced,
+    with the index folder left behind.
     """
     slots = np.linspace(0, len(base) - 1, min(_SPOTS, len(base)), dtype=np.int64)
     wanted = as_json(base.rows[slots].tolist())

@@ -1,7 +1,7 @@
 """Vectors as rows of the store's file, and the search among them.
 
-The rows are the truth. Whatever `VectorSearch` keeps in memory or beside the file is a cache that catches up from the
-rows by sequence number, so several processes can share the file, and a cache that is lost is made again.
+The rows are the truth. What `VectorSearch` keeps in memory or beside the file is a cache that catches up from the rows
+by sequence number, so several processes can share the file, and a lost cache is rebuilt.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import apsw
 import numpy as np
 
 from recollect.ports import VectorHits
-from recollect.stores.exact import NOBODY, Candidates, products
+from recollect.stores.exact import NO_CANDIDATES, Candidates, products
 from recollect.stores.named_sql import load
 from recollect.stores.nearest import LOOKED_AT, cosines, others
 from recollect.stores.sqlite import graph
-from recollect.stores.sqlite.filters import is_open, passing_rows, rows_query, where_clause
+from recollect.stores.sqlite.filters import is_unfiltered, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.usearch import Effort
 from recollect.stores.sqlite.vector_samples import Samples
@@ -121,7 +121,7 @@ class VectorSearch:
         ef_search: int | None,
     ) -> VectorHits:
         effort = Effort(_EFFORT * limit, ef_search)
-        for slack in _SLACKS if is_open(where) else ():
+        for slack in _SLACKS if is_unfiltered(where) else ():
             found = view.nearest(question, max(slack * limit, _FEWEST), effort)
             visible = _visible(db, space, where, found, limit)
             if len(visible.hits) == limit or len(found.rows) == view.total:
@@ -153,7 +153,6 @@ class VectorSearch:
         return {id: others(id, neighbours, names, limit) for id, neighbours in zip(own, found, strict=True)}
 
     def fetch(self, db: apsw.Connection, space: int, generation: int, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of these memories; those that have none are left out."""
         found = db.execute(Q["vectors_by_id"], (as_json(ids), space, generation))
         return {id: np.frombuffer(blob, "<f4") for id, blob in found}
 
@@ -162,11 +161,10 @@ class VectorSearch:
         return self._views.awaits_base(db, space, generation, dimensions)
 
     def settle(self) -> None:
-        """Wait for the index that is being built in the background, if any."""
         self._views.settle()
 
     def close(self) -> None:
-        """Let go of everything. A build that is running is abandoned; another process, or the next, does it again."""
+        """Abandon a running build. Another process, or the next, repeats it."""
         self._views.close()
 
 
@@ -227,7 +225,7 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
 def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:
     """The nearest of a space that is too large to hold, read from the store."""
     condition, values = where_clause(space, where)
-    best = NOBODY
+    best = NO_CANDIDATES
     reading = db.execute(Q["scan"].format(where=condition), [space, generation, *values])
     while part := list(islice(reading, _SCANNED_AT_ONCE)):
         rows = np.array([row for row, _ in part], np.int64)

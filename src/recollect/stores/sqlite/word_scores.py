@@ -21,8 +21,8 @@ from recollect.stores import bm25
 from recollect.stores.bm25 import BUDGET, K1, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
 from recollect.stores.sqlite import postings
-from recollect.stores.sqlite.filters import SQL, among_query, is_listed, is_open, passing_rows, where_clause
-from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NOWHERE, Postings, first_of_each, is_token
+from recollect.stores.sqlite.filters import SQL, among_query, is_listed, is_unfiltered, passing_rows, where_clause
+from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NO_POSTINGS, Postings, first_of_each, is_token
 from recollect.stores.sqlite.rows import as_json
 from recollect.types import Filter, Scored
 
@@ -124,7 +124,7 @@ def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[st
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, known: Counts) -> WordHits:
     """The memories with the best BM25, ties by id."""
     counts = Frequencies(db, space, known, search.within)
-    passing = None if is_open(where) else _Passing.of(db, space, where, counts.size)
+    passing = None if is_unfiltered(where) else _Passing.of(db, space, where, counts.size)
 
     def best(parts: Sequence[Part]) -> list[Scored]:
         among = passing.rows if passing and passing.few and passing.narrow else counts.within
@@ -167,7 +167,7 @@ class _Rated(NamedTuple):
     def of(cls, parts: Sequence[Part], found: Sequence[Postings], average: float) -> _Rated:
         """The rows that hold any of the parts, in ascending order."""
         if not parts:
-            return cls(NOWHERE.keys, NOWHERE.counts)
+            return cls(NO_POSTINGS.keys, NO_POSTINGS.counts)
         keys = np.concatenate([one.keys for one in found])
         counts = np.concatenate([one.counts for one in found])
         worths = np.repeat([part.worth for part in parts], [len(one.keys) for one in found])

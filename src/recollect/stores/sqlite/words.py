@@ -29,14 +29,14 @@ class _Own(NamedTuple):
 
 
 def register(db: apsw.Connection) -> None:
-    """Give a connection what the searches need. Call it once for each connection that is opened."""
+    """Register what searches need on a new connection."""
     postings.register(db)
     text_indexes.register(db)
 
 
 def put(db: apsw.Connection, space: int, rows: Sequence[WordRow]) -> None:
-    """Index memories whose rows are already written, anew if they were indexed before, and bring the context of
-    what stands beside them up to date. A memory that moves to another place is removed first, then put.
+    """Index memories whose rows are already written, and update the context of their neighbours. Remove a memory that
+    moves before it is put.
     """
     contexts: dict[int, list[int]] = {row.row: [] for row in rows}
     for thread, members in by_thread((row.row, row.namespace, row.thread, row.place) for row in rows).items():
@@ -47,7 +47,7 @@ def put(db: apsw.Connection, space: int, rows: Sequence[WordRow]) -> None:
 
 
 def remove(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
-    """Take memories out of the index and out of the context of others. Call it while their rows are still there."""
+    """Take memories out of the index and out of the context of others, while their rows are still there."""
     contexts: dict[int, list[int]] = {}
     for thread, members in by_thread(db.execute(Q["places"], (json.dumps(rows),))).items():
         order = _stretch(db, space, thread, members.values())
@@ -68,14 +68,14 @@ def search(
 
 
 def _stretch(db: apsw.Connection, space: int, thread: Thread, places: Collection[int]) -> list[int]:
-    """The rows of a thread around some places: far enough to know the context of every row that they affect."""
+    """The rows of a thread around some places, far enough to give every affected row its context."""
     whole = {"space": space, "namespace": thread.namespace, "thread": thread.name}
     part = {"low": min(places), "high": max(places), "reach": 2 * REACH}
     return [row for (row,) in db.execute(Q["stretch"], whole | part)]
 
 
 def _index(db: apsw.Connection, space: int, contexts: Mapping[int, Sequence[int]], own: dict[int, _Own]) -> None:
-    """Write rows with the words of what stands beside them; words that are not in `own` are read from the memories."""
+    """Write rows with the words of their neighbours. Words that are not in `own` are read from the memories."""
     unread = {row for at, around in contexts.items() for row in (at, *around)} - own.keys()
     if unread:
         for row, title, text in db.execute(Q["texts"], (json.dumps(list(unread)),)):
