@@ -50,7 +50,7 @@ WRONG_URLS = [
     ("vectors", "qdrant+local://folder", "names no folder: write qdrant+local:///folder"),
     ("graph", f"redis://:{SECRET}@host", "is not the URL of a graph index: write falkordb://HOST:6379"),
     ("graph", "qdrant+http://host", "is not the URL of a graph index"),
-    ("graph", "falkordb://", "names no host: write falkordb://"),
+    ("graph", "falkordb://", "names no host): write falkordb://"),
     ("graph", f"falkordb://:{SECRET}@host:port", "its host or port cannot be read"),
     ("graph", "falkordb://host?db=1", "takes no options after ?"),
     ("graph", "falkordb://host/a/b", "its prefix must be letters, digits, dots, dashes and underscores"),

@@ -31,7 +31,7 @@ def made(url: str, timeout: float = 30.0) -> FalkorIndex:
         ("falkordb://:secret@/prefix", "names no host"),
         ("falkordb://:secret@localhost:port", "host or port cannot be read"),
         ("falkordb://:secret@localhost:99999", "host or port cannot be read"),
-        ("falkordb://:secret@localhost:0", "0 is no port"),
+        ("falkordb://:secret@localhost:0", "0 is not a port"),
         ("falkordb://[::1", "host or port cannot be read"),
         ("falkordb://:secret@localhost/a/b", "prefix must be letters"),
         ("falkordb://:secret@localhost/a*", "prefix must be letters"),
@@ -181,7 +181,7 @@ async def test_a_server_without_memory_left(mortal_falkordb: FalkorServer) -> No
         (driver.NoPermissionError("no rights to GRAPH.QUERY"), BackendError, "may not do this"),
         (driver.MovedError("3999 127.0.0.1:6381"), BackendError, "part of a cluster"),
         (driver.ResponseError("Max pending queries exceeded"), BackendUnavailable, "too many queries"),
-        (driver.ResponseError("MISCONF Errors writing to the AOF file"), BackendUnavailable, "takes nothing now"),
+        (driver.ResponseError("MISCONF Errors writing to the AOF file"), BackendUnavailable, "accepts no writes now"),
         (driver.ResponseError(f"what is this, {SECRET}? " + "x" * 999), BackendError, "failed: what is this, …? xx"),
     ],
 )

@@ -162,7 +162,7 @@ async def test_another_service_is_recognised(mortal_qdrant: QdrantProcess, text:
     """Something that is no Qdrant answers at the address: that is no outage, but a wrong URL."""
     async with using(mortal_qdrant.url, key=KEY) as index:
         mortal_qdrant.behave(text=text)
-        with pytest.raises(BackendError, match="no Qdrant says: check the URL") as refused:
+        with pytest.raises(BackendError, match="did not answer like a Qdrant: check the URL") as refused:
             await index.count(HERE)
         assert not isinstance(refused.value, BackendUnavailable)
 

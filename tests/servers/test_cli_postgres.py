@@ -92,7 +92,7 @@ def test_a_file_has_neither(cli: Cli, words: tuple[str, ...]) -> None:
     """What only Postgres has is a wrong call on a file."""
     result = cli("migrate", *words)
     assert result.exit_code == 2
-    assert "is an SQLite file" in check_error(result.stderr)
+    assert "is a SQLite file" in check_error(result.stderr)
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ async def test_a_role_that_may_not_read(pg_role: str, pg_database: str) -> None:
 )
 def test_a_wrong_dsn(dsn: str) -> None:
     """What libpq cannot read is an error before anything is opened, and does not show the password."""
-    with pytest.raises(ConfigError, match="no Postgres URL") as raised:
+    with pytest.raises(ConfigError, match="not a Postgres URL") as raised:
         Connections(dsn, PostgresSettings())
     assert SECRET not in str(raised.value)
     assert raised.value.__cause__ is None

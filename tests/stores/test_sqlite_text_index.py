@@ -99,7 +99,7 @@ async def test_a_question_makes_no_index_of_another_name(tmp_path: Path) -> None
     tables = "SELECT name FROM sqlite_schema ORDER BY name"
     before = await store._connections.read(lambda db: db.execute(tables).fetchall())
     for name in ("german", "words_simple", "klingon"):
-        with pytest.raises(InvalidRequest, match="it knows: simple, english"):
+        with pytest.raises(InvalidRequest, match="use one of simple, english"):
             await store.search_words(HERE, question("umbrella", **{**PLAIN, "words": name}), ALL, limit=10)
     assert await store._connections.read(lambda db: db.execute(tables).fetchall()) == before
     await store.close()

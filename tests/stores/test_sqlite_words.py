@@ -522,7 +522,7 @@ def test_a_text_index_is_built_once_and_then_kept(index: Index) -> None:
 
 def test_a_file_knows_two_configurations(index: Index) -> None:
     """Others are Postgres' own; the refusal names those that there are."""
-    with pytest.raises(InvalidRequest, match="it knows: simple, english"):
+    with pytest.raises(InvalidRequest, match="use one of simple, english"):
         index.match("plum", words="german", match="plain", score="ts_rank")
 
 

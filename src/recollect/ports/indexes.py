@@ -35,8 +35,8 @@ class WordSearch:
     `plain` (every word) and `websearch` (every word, with "quotes", `or` and `-not`) are Postgres' own readings of
     the raw `text` under the `words` configuration. `title_boost` is added when the title contains the whole text.
     `context` lets what stands beside a memory in its thread count as a weaker field. `within` are the namespaces in
-    which it is counted how common a word is and how long texts are; none: the whole space. Whoever may see these
-    namespaces alone learns nothing of the others from a score then.
+    which word counts and text lengths are measured; none: the whole space. Then scores reveal nothing of other
+    namespaces to a caller who may see only these.
     """
 
     text: str
@@ -139,8 +139,8 @@ class GraphIndex(Protocol):
 
 
 class Change(NamedTuple):
-    """One memory as an external index is to hold it from now on: what it says, its vector, and the links that begin
-    at it. No memory: it is gone.
+    """The new state of one memory in an external index: its fields, its vector, and the links that begin at it.
+    Without a memory, it was forgotten.
     """
 
     id: str
@@ -150,24 +150,24 @@ class Change(NamedTuple):
 
 
 class ExternalIndex(Engine, Protocol):
-    """An engine beside the store that answers one leg. The store is the truth: whatever this holds can be made anew.
-    `name` is its name for the outbox, too.
+    """An engine beside the store that answers one leg. The store is the source of truth: the index can be rebuilt from
+    it. `name` is also its name in the outbox.
     """
 
     async def open(self) -> None:
-        """Reach the engine if it is there; one that is down is no error here, because it may come back."""
+        """Connect to the engine. One that is down is not an error here, because it may come back."""
 
     async def close(self) -> None: ...
 
     async def check(self) -> None:
-        """Raises BackendUnavailable while the engine cannot be used, with the reason."""
+        """Raise BackendUnavailable, with the reason, if the engine cannot be used."""
 
     async def use(self, generation: Generation) -> None:
-        """Hold the vectors of this generation from now on, if it holds any. An engine that is down is no error here."""
+        """Hold the vectors of this generation from now on, if it holds any. An engine that is down is not an error."""
 
     async def apply(self, space: str, /, changes: Sequence[Change]) -> None:
-        """Bring these memories to these states, durable on return. Doing it twice does no harm; the later of two
-        states of one memory comes later in the sequence, or in a later call.
+        """Bring these memories to these states, durable on return. Idempotent; of two states of one memory, the later
+        in the sequence, or in a later call, wins.
         """
 
     async def count(self, space: str, /) -> int:
@@ -177,23 +177,23 @@ class ExternalIndex(Engine, Protocol):
         """The ids of a space that it holds, streamed."""
 
     async def spaces(self) -> Sequence[str]:
-        """The spaces of which it holds something."""
+        """The spaces that have memories in it."""
 
     async def shadow(self) -> ExternalIndex:
-        """An empty index of the same kind, in which this one is made anew while it goes on answering."""
+        """An empty index of the same kind, to rebuild into while this one goes on answering."""
 
     async def publish(self, shadow: ExternalIndex) -> None:
-        """Answer from `shadow` from now on, for every process, and let go of what was there before."""
+        """Answer from `shadow` from now on, for every process, and delete what was there before."""
 
 
 class ExternalVectors(ExternalIndex, VectorIndex, Protocol):
     """An external index that answers the vector leg."""
 
     async def of(self, generation: Generation) -> ExternalIndex:
-        """The same index, holding the vectors of another generation beside those that it uses."""
+        """The same index for another generation, held beside the one in use."""
 
     async def drop(self, generation: Generation) -> None:
-        """Let go of the vectors of a generation that it does not use."""
+        """Delete the vectors of a generation that it does not use."""
 
 
 class ExternalLinks(ExternalIndex, Protocol):

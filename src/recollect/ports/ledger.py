@@ -9,16 +9,14 @@ from typing import Final, NamedTuple, Protocol
 from recollect.types import Access, Bucket, Grant, Leg, Reply, Token, Use
 
 SESSIONS = 100
-"""How many sign-ins by one token are in force at once; the oldest ends when there is one more."""
+"""Sign-ins per token; a further one ends the oldest."""
 
 USES: Final = 10_000
 """How many uses of memories a space keeps with the question that led to them."""
 
 
 class Entry(NamedTuple):
-    """A memory that an external index has still to look at, whatever became of it; the number stands for its last
-    change.
-    """
+    """A memory whose change has not reached an external index yet; the number identifies its last change."""
 
     space: str
     id: str
@@ -26,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How many memories an index has still to look at, and since when the first of them waits."""
+    """How many changes have not reached an index, and since when the oldest waits."""
 
     waiting: int
     since: datetime | None
@@ -39,7 +37,7 @@ class Ledger(Protocol):
     # space: a token is looked up before its spaces are known. None is ever deleted: a revoked one stays known.
 
     async def add_token(self, token: Token, digest: bytes) -> None:
-        """Keep a new token, durable on return; of its secret the digest alone."""
+        """Store a new token with the digest of its secret, durable on return."""
 
     async def token(self, id: str) -> tuple[Token, bytes] | None:
         """A token, revoked or expired ones too, and its secret's digest."""
@@ -54,8 +52,8 @@ class Ledger(Protocol):
         """Whether a token was ever made."""
 
     async def add_session(self, digest: bytes, token: str, *, now: datetime, expires: datetime) -> None:
-        """Keep a sign-in by this token; of what the browser holds the digest alone. Sessions that have expired by `now`
-        go, and of this token's those beyond its newest `SESSIONS`.
+        """Store a sign-in by this token, with the digest of the browser's secret. Deletes expired sessions, and this
+        token's oldest beyond `SESSIONS`.
         """
 
     async def session(self, digest: bytes) -> tuple[Token, datetime] | None:
@@ -68,9 +66,7 @@ class Ledger(Protocol):
     # of another space asks in that space, and looks here first.
 
     async def grant(self, space: str, namespace: str, to: str, access: Access) -> None:
-        """Offer another space to see a namespace of this one, or also to change it. Where it is offered or accepted
-        already, only the access changes.
-        """
+        """Offer another space access to a namespace of this one. An existing offer or grant only changes its access."""
 
     async def revoke(self, space: str, namespace: str, to: str) -> bool:
         """Take a grant of this space back, accepted or not; whether there was one."""
@@ -104,47 +100,46 @@ class Ledger(Protocol):
         """Which questions led to the use of which memories, in the order in which they were noted."""
 
     async def claim_scoring(self, space: str, *, before: datetime, now: datetime) -> str | None:
-        """Whether the qualities of the space were last brought up to date before then: if so, nobody else is told so
-        from `now` on, and the answer is the id after which to begin, "" for the first. None: it is not due. A space
-        counts as up to date when it begins.
+        """Claim the scoring of a space that was last scored before `before`. The answer is the id after which to begin,
+        "" for the first; None if it is not due, or another process claimed it. A new space counts as scored.
         """
 
     async def note_scoring(self, space: str, scored_at: datetime | None, after: str | None = None) -> None:
-        """Note that the qualities were brought up to date then; without a time, that they are due, from an id on."""
+        """Record when the qualities were updated; without a time, that they are due, from an id on."""
 
     # Replies: what requests with an idempotency key were answered with, so that none is run twice. A space begins with
     # its first claim, if it has not begun yet.
 
     async def claim(self, space: str, key: str, fingerprint: str, *, now: datetime, expires: datetime) -> Reply | None:
-        """Take a key for a request, until it expires. None: the key is this request's, of however many that claim it at
-        once. A reply: another request has it, with no status while that one is still under way. What has expired by
-        `now` is taken over, and others that have expired are removed, some at a time.
+        """Claim a key for a request, until it expires. None: this request, and no other, has the key. A reply: another
+        request has it, without a status while it is running. Expired keys are taken over, and others that have expired
+        are removed, some at a time.
         """
 
     async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
-        """Keep the answer to a request that is under way, until it expires; an answer that is there stays."""
+        """Store the answer to a running request, until it expires. An existing answer stays."""
 
     async def disclaim(self, space: str, key: str) -> None:
-        """Let go of a key whose request came to nothing; an answer stays."""
+        """Release a key whose request failed. An existing answer stays."""
 
     # Outbox: the changes that external indexes have not seen yet, each noted in the transaction that made it.
 
     async def feed(self, index: str, leg: Leg) -> None:
-        """Note every change for this index from now on, by whichever process; the first time everything there is."""
+        """Record every change for this index from now on, in all processes; the first time, everything there is."""
 
     async def enter(self, index: str, space: str | None = None, ids: Sequence[str] = ()) -> None:
-        """Let an index look at these ids again, or, where no space is named, at everything there is."""
+        """Send these ids to an index again, or without a space, everything."""
 
     async def waiting(self, index: str, *, limit: int) -> Sequence[Entry]:
-        """Those that have waited longest, of all spaces, in their order."""
+        """The oldest entries of all spaces, in order."""
 
     async def delivered(self, index: str, entries: Sequence[Entry]) -> None:
-        """Take entries out; one whose memory has changed since it was read stays, under another number."""
+        """Remove entries. One whose memory has changed since it was read stays, under another number."""
 
     async def lag(self, index: str) -> Lag: ...
 
     async def lease(self, index: str, holder: str, seconds: float) -> bool:
-        """Whether this holder alone may feed the index for so long. Asking again in time prolongs it."""
+        """Whether this holder alone may feed the index for this long. Calling again in time renews the lease."""
 
     async def release(self, index: str, holder: str) -> None:
         """Let others feed the index."""

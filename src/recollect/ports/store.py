@@ -26,7 +26,7 @@ class Beside(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What a store knows of a memory beside its fields, and what `Record` takes to another store."""
+    """What a store knows of a memory besides its fields; `Record` takes it to another store."""
 
     hash: bytes
     linked: bool
@@ -54,12 +54,12 @@ class Records(Protocol):
         """For each, what `add` would answer instead of storing it: the memory with the same id, or an exact copy."""
 
     async def get(self, space: str, /, ids: Sequence[str]) -> dict[str, Memory]:
-        """Those that exist here, whatever their state; others are simply absent."""
+        """Those that exist here, whatever their state."""
 
     async def list(
         self, space: str, /, where: Filter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> Page:
-        """A page in id order, or with the highest ids first. It goes on after the id of a cursor, in that order."""
+        """A page in id order, or newest first, after the id of a cursor."""
 
     async def update(
         self,
@@ -131,7 +131,7 @@ class Records(Protocol):
         """Count that these ids, each of them once, were of use at `now`; how many there are."""
 
     async def most_useful(self, space: str, /, per_hit: float) -> float:
-        """How often the memory proved useful that did so most: its uses, and `per_hit` for each of its hits."""
+        """The usefulness of the most useful memory: its uses, plus `per_hit` for each of its hits."""
 
     async def set_qualities(self, space: str, /, qualities: Mapping[str, float]) -> int:
         """Set the quality of these ids and nothing else of them; how many had another one before."""
@@ -174,23 +174,23 @@ class Store(Engine, Records, WordIndex, VectorIndex, GraphIndex, Protocol):
         """
 
     async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
-        """Bring a store that is not open to the newest version, on Postgres with row security and with text-search
-        configurations where these are asked for.
+        """Migrate a closed store to the newest version, on Postgres with row security and text-search configurations on
+        request.
         """
 
     def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:
-        """Around many `add`s, of about so many memories if that is known: what an index costs is paid once, at their
-        end, where that is cheaper. Each `add` is as durable as ever.
+        """Around many `add`s, of about `expected` memories: indexes are updated once at the end, where that is cheaper.
+        Each `add` is as durable as ever.
         """
 
     async def settle(self, space: str, /) -> None:
         """Wait for an index that is being built for searches of this space, if any."""
 
     async def check(self) -> None:
-        """Raises BackendError unless the store answers, and keeps what is written to it now."""
+        """Raise BackendError unless the store answers and keeps what is written."""
 
     async def remarks(self) -> Sequence[str]:
-        """What whoever looks after this store should know about its indexes."""
+        """What the store's administrator should know about its state."""
 
 
 @runtime_checkable

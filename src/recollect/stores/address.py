@@ -9,11 +9,11 @@ from recollect.errors import ConfigError
 from recollect.settings import with_store, without_password
 
 MEMORY = ":memory:"
-"""In the place of a file: a store that is gone when it is closed."""
+"""Instead of a path: a store that is deleted when it is closed."""
 
 
 def path_of(url: str, *, create: bool) -> Path:
-    """The path that `scheme:///path` names. Unless it may be created, there must be something."""
+    """The path of `scheme:///path`. Raises ConfigError if it does not exist and `create` is False."""
     scheme, _, rest = url.partition("://")
     path = unquote(rest.removeprefix("/"))
     if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:

@@ -1,5 +1,5 @@
-"""BM25, whichever database holds the words: what the parts of a question are worth, which of them are looked up within
-a budget, and when a first look was not enough. Pure functions that every store shares.
+"""BM25 for every database: the weight of a question's parts, which of them are looked up within a budget, and when a
+first search was not enough. Pure functions.
 """
 
 from __future__ import annotations
@@ -12,40 +12,39 @@ from typing import Final, NamedTuple
 from recollect.types import Background, Scored
 
 K1: Final = 1.2
-"""How soon further occurrences of a word count no more."""
+"""How fast repeated occurrences of a word stop counting."""
 B: Final = 0.75
 """How much a memory's length counts against it."""
 TITLE: Final = 1.0
 TEXT: Final = 1.0
 CONTEXT: Final = 0.2
-"""What one occurrence counts in each field."""
+"""The weight of one occurrence in each field."""
 BUDGET: Final = 5_000
-"""Rows that one search scores, part by part: the commonest parts beyond it are dropped."""
+"""Rows that one search scores: the most common parts beyond it are dropped."""
 WIDE_BUDGET: Final = 100_000
-"""The same for a second look, after a filter has hidden what the first one found: some of it, or all of it where only
-what is superseded or expired is filtered out, for then few hits mean rare words and not a narrow filter."""
+"""The same for a second search, after the filter left too few hits of the first. Where it hides only superseded and
+expired memories, that means none: a few hits then mean rare words, not a narrow filter."""
 ENOUGH: Final = 10
-"""Hits behind a narrow filter that make the second look unnecessary: as many as an answer usually has."""
+"""Hits behind a filter that make a second search unnecessary: as many as an answer usually has."""
 NARROW: Final = 20
-"""When not even one in so many passes a filter, listing what passes is faster than asking for each that was found."""
+"""If fewer than one in this many rows pass a filter, listing those that pass is faster than checking each hit."""
 FIRST_LOOK: Final = 4
-"""How many times as many rows as are wanted a first look behind a filter takes: enough where one in so many passes."""
+"""Rows that the first look behind a filter takes, per row wanted: enough if one in this many passes."""
 FEW: Final = 2_000
-"""Rows that pass a filter: up to so many are listed and scored in less time than it takes to find which of the best of
-all rows pass."""
+"""Up to this many passing rows are listed and scored faster than the best of all rows are checked."""
 FEW_LISTED: Final = 20_000
-"""The same where an index lists them, in a tenth of the time for each."""
+"""The same where an index lists them, which is ten times faster."""
 PHRASE_BUDGET: Final = 20_000
-"""A phrase is looked up when its rarest term is in no more rows than this."""
+"""A phrase is looked up if its rarest term is in at most this many rows."""
 MOST_PARTS: Final = 200
-"""Parts of one question that are looked up at most."""
+"""Parts of one question that are looked up."""
 MOST_HOLDERS: Final = 1_000
-"""What more memories than these hold names none of them."""
+"""A term that more memories hold does not name one thing."""
 
 
 class Counted(NamedTuple):
-    """A term or phrase of the question: as the index reads it, its own weight, and how many rows match it, counted no
-    further than one beyond the budget.
+    """A term or phrase of the question in the index's syntax, its weight, and how many rows match it, counted at most
+    to one beyond the budget.
     """
 
     expression: str
@@ -55,22 +54,22 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A term or phrase that is looked up: as the index reads it, how many rows match it, and what it is worth."""
+    """A term or phrase that is looked up, in the index's syntax."""
 
     expression: str
     rows: int
     worth: float
-    """The space's idf times the part's own weight: what one occurrence in a memory of average length scores."""
+    """The idf times the part's weight: the score of one occurrence in a memory of average length."""
 
 
 def idf(size: int, rows: int) -> float:
-    """How much a term counts that is in `rows` of `size` memories; never negative."""
+    """The inverse document frequency of a term in `rows` of `size` memories; never negative."""
     return log(1 + (size - rows + 0.5) / (rows + 0.5))
 
 
 def choose(counted: Iterable[Counted], budget: int) -> tuple[list[Counted], bool]:
-    """The rarest parts whose rows together stay within the budget, in any case the rarest one; and whether parts that
-    some row matches were left out.
+    """The rarest parts whose rows together fit the budget, always including the rarest; and whether matching parts were
+    left out.
     """
     found = sorted((one for one in counted if one.rows), key=lambda one: one.rows)
     chosen: list[Counted] = []
@@ -84,14 +83,13 @@ def choose(counted: Iterable[Counted], budget: int) -> tuple[list[Counted], bool
 
 
 def weighed(counted: Counted, size: int) -> Part:
-    """A part whose rows were counted to the end, in a space of some size."""
+    """A fully counted part with its weight in a space of this size."""
     return Part(counted.expression, counted.rows, idf(size, counted.rows) * counted.weight)
 
 
 def background(parts: Sequence[Part], size: int) -> Background:
-    """How the parts score the whole space, from how many memories hold each: as if each part stood in a memory, once
-    and at average length, or did not, whatever the others do. Scoring every memory would tell it better, and take
-    longer than the search itself.
+    """How the parts score the whole space, estimated from their counts: as if each part occurred once, independently of
+    the others, in memories of average length. Scoring every memory would take longer than the search.
     """
     shares = [(min(part.rows / max(size, 1), 1.0), part.worth) for part in parts]
     mean = fsum(share * worth for share, worth in shares)
@@ -100,7 +98,7 @@ def background(parts: Sequence[Part], size: int) -> Background:
 
 
 class Look(NamedTuple):
-    """The best rows that pass the filter, how many were looked at, and the score of the last of those."""
+    """The best rows that pass the filter, how many rows were checked, and the score of the last one."""
 
     hits: Sequence[Scored]
     seen: int
@@ -108,28 +106,26 @@ class Look(NamedTuple):
 
 
 def first_look(limit: int, *, filtered: bool) -> int:
-    """How many rows to look at first. Most often nothing is filtered out and few scores are equal, so little more than
-    wanted is enough, and somewhat more behind a filter.
-    """
+    """How many rows to check first: a few more than wanted for ties, and more behind a filter."""
     return FIRST_LOOK * limit if filtered else limit + limit // 4
 
 
 def most_listed(size: int, *, listed: bool) -> int:
-    """How many rows may pass a filter, in a space of some size, for them to be the way in without a first look: a few,
-    or, where an index lists them, as many as make a first look find too little.
+    """Up to how many passing rows a search lists them and skips the first look: a few, or where an index lists them, as
+    many as would make a first look find too little.
     """
     return max(FEW, min(size // FIRST_LOOK, FEW_LISTED)) if listed else FEW
 
 
 def is_enough(look: Look, most: int, limit: int) -> bool:
-    """Whether a look at the best `most` rows has found the best that pass the filter, and with the last of them all
-    that tie with it, so that ids decide.
+    """Whether a look at the best `most` rows found the best that pass the filter, and all ties with the last of
+    them.
     """
     return look.seen < most or (len(look.hits) > limit and look.last < look.hits[limit - 1].score)
 
 
 def is_narrow(look: Look) -> bool:
-    """Whether so few pass the filter that its own rows are the better way in."""
+    """Whether so few rows pass the filter that listing them is faster."""
     return NARROW * len(look.hits) < look.seen
 
 
@@ -139,5 +135,5 @@ def best(hits: Iterable[Scored], limit: int) -> list[Scored]:
 
 
 def is_too_little(hits: Sequence[Scored], limit: int, *, filtered: bool) -> bool:
-    """Whether the parts that were left out are to be looked up as well."""
+    """Whether to search again with the parts that were left out."""
     return len(hits) < (min(ENOUGH, limit) if filtered else 1)

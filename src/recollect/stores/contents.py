@@ -1,4 +1,4 @@
-"""What the contents of a store mean, whichever database holds them: pure functions that every store shares."""
+"""The rules for a store's contents that all databases share: copies, changes, threads, vectors, links, filters."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class New(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Which memory answers a record, and whether it is the record itself."""
+    """The memory that stands for a record, and whether it is the record itself."""
 
     id: str
     created: bool
@@ -63,10 +63,9 @@ def json_text(value: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def content_hash(memory: Memory) -> bytes:
-    """What makes two memories of a space exact copies: namespace, kind and text, and in a thread the thread and the
-    place that was given, for a conversation may repeat itself. What was superseded or has expired is nobody's original
-    and nobody's copy, because it may be true again: its id stands for it, here and in the queries `supersede` and
-    `release_expired`.
+    """The hash that exact copies share: of namespace, kind and text, and in a thread also of the thread and the given
+    place, because a conversation may repeat itself. Superseded and expired memories have no copies, because they may
+    be true again: their hash is their id, also in the queries `supersede` and `release_expired`.
     """
     if memory.superseded_by is not None or is_over(memory):
         return memory.id.encode()
@@ -77,7 +76,7 @@ def content_hash(memory: Memory) -> bytes:
 
 
 def record_hash(record: Record) -> bytes:
-    """The hash that came with a record from another store, or else that of its memory."""
+    """The hash that a record brought from another store, or that of its memory."""
     return record.hash or content_hash(record.memory)
 
 
@@ -87,7 +86,7 @@ def is_over(memory: Memory, now: datetime | None = None) -> bool:
 
 
 def standing(memory: Memory, copy: Memory | None) -> Memory | None:
-    """The copy that answers a memory, if there is one: not one that has expired, unless it is the same by id."""
+    """The copy, unless it has expired and is not the memory itself."""
     replaced = copy and copy.id != memory.id and is_over(copy)
     return None if replaced else copy
 
@@ -95,8 +94,8 @@ def standing(memory: Memory, copy: Memory | None) -> Memory | None:
 def sift(
     batch: Sequence[Record], hashes: Sequence[bytes], stored: Sequence[str | None]
 ) -> tuple[list[New], list[Answer]]:
-    """The records that are new, and for every record the memory that answers it: one of the store, given as its id in
-    `stored`, one that comes earlier in the batch, or itself.
+    """The new records, and for every record the memory that stands for it: a stored one (its id in `stored`), an
+    earlier one of the batch, or itself.
     """
     new: list[New] = []
     answers: list[Answer] = []
@@ -112,16 +111,16 @@ def sift(
 
 
 def changed_hash(hash: bytes, old: Memory, new: Memory) -> bytes:
-    """The hash of a memory that has changed: the one it has, unless something changed that copies are known by."""
+    """The hash of a changed memory: a new one only if a hashed field changed."""
     wanted = content_hash(new)
     return hash if wanted == content_hash(old) else wanted
 
 
 def joining(copy: Memory, said: Memory, now: datetime) -> dict[str, Any]:
-    """What changes in a memory when its exact copy is remembered. It takes over what it lacks: new tags, new metadata
-    keys, and a title, source or time where it has none. It lives as long as the longer of the two. Nothing it has is
-    overwritten. Tags and metadata that would exceed a memory's limits stay out, and what holds no more stays as it is.
-    `now` is the moment at which the copy was found to hold: what expires from then on is still joined.
+    """What changes in a memory when its exact copy is remembered. It gains new tags and metadata keys, within a
+    memory's limits, a title, source and time if it has none, and the later expiry. Nothing is overwritten. A
+    superseded or expired memory does not change. `now` is when the copy was found: one that expires later is still
+    joined.
     """
     if copy.superseded_by is not None or is_over(copy, now):
         return {}
@@ -139,7 +138,7 @@ def joining(copy: Memory, said: Memory, now: datetime) -> dict[str, Any]:
 
 
 def _longer(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two expiries; None is no expiry, and later than any."""
+    """The later of two expiries; None never expires."""
     return None if one is None or other is None else max(utc(one), utc(other))
 
 
@@ -162,7 +161,7 @@ def check_changes(changes: Mapping[str, Any]) -> None:
 
 
 def changed(old: Memory, changes: Mapping[str, Any], vector: Vector | None, now: datetime) -> Memory:
-    """A memory after an update. What goes to another thread without a place has none until the store gives it one."""
+    """A memory after an update. If it moves to another thread without a place, the store gives it one."""
     new = replace(old, **changes, updated_at=now)
     if "place" not in changes and thread_of(new) != thread_of(old):
         new = replace(new, place=None)
@@ -173,7 +172,7 @@ def changed(old: Memory, changes: Mapping[str, Any], vector: Vector | None, now:
 
 
 def check_succession(here: Mapping[str, Memory], old: str, new: str) -> None:
-    """Raise NotFound unless both memories are here, and InvalidRequest if the old one has another successor."""
+    """Raise NotFound if a memory is missing, and InvalidRequest if the old one has another successor."""
     for id in (old, new):
         if id not in here:
             raise missing(id)
@@ -183,14 +182,14 @@ def check_succession(here: Mapping[str, Memory], old: str, new: str) -> None:
 def superseding_refused(old: str, new: str) -> InvalidRequest:
     if old == new:
         return InvalidRequest(f"memory {old!r} cannot supersede itself: its text says the same already")
-    return InvalidRequest(f"{old!r} cannot be superseded by {new!r}, which it supersedes itself")
+    return InvalidRequest(f"{old!r} cannot be superseded by {new!r}, because it supersedes that memory")
 
 
 # Threads
 
 
 def position(memory: Memory) -> tuple[str, str | None, int | None]:
-    """Where a memory stands: a thread belongs to its namespace."""
+    """A memory's namespace, thread and place."""
     return memory.namespace, memory.thread, memory.place
 
 
@@ -203,9 +202,7 @@ def threads_of(memories: Iterable[Memory]) -> set[Thread]:
 
 
 def places(memories: Iterable[Memory], ends: Mapping[Thread, int]) -> Iterator[int | None]:
-    """Each memory's place in its thread: its own, or after the last one. `ends` are the last places of those threads
-    that have any.
-    """
+    """Each memory's place in its thread: its own, or after the last one. `ends` are the last places of the threads."""
     last = dict(ends)
     for memory in memories:
         thread = thread_of(memory)
@@ -222,38 +219,38 @@ def places(memories: Iterable[Memory], ends: Mapping[Thread, int]) -> Iterator[i
 
 
 def passage(memory: Memory) -> tuple[str, str]:
-    """What a vector is made of."""
+    """The text that is embedded."""
     return memory.title, memory.text
 
 
 def embedding_state(record: Record) -> EmbeddingState:
-    """A memory is ready when its vector is there, whatever it says itself."""
+    """`ready` if the record has a vector, whatever the memory says."""
     if record.vector is not None:
         return "ready"
     return "failed" if record.memory.embedding == "failed" else "pending"
 
 
 def fitting(embedded: Iterable[tuple[Memory, Vector]], passages: Mapping[str, tuple[str, str]]) -> dict[str, Vector]:
-    """The vectors, by id, of memories that are stored and still say what the vector was made of."""
+    """The vectors, by id, of stored memories whose title and text have not changed since."""
     return {memory.id: vector for memory, vector in embedded if passages.get(memory.id) == passage(memory)}
 
 
 def unknown_generation() -> InvalidRequest:
-    return InvalidRequest("this store does not know yet which model makes its vectors: set its generation first")
+    return InvalidRequest("this store has no embedding model yet: set its generation first")
 
 
 def check_dimensions(vectors: Iterable[Vector], generation: Generation) -> None:
-    """Raise EmbeddingMismatch for a vector that is not of this generation."""
+    """Raise EmbeddingMismatch for a vector of another length."""
     for vector in vectors:
         if len(vector) != generation.dimensions:
             raise EmbeddingMismatch(
-                f"a vector of {len(vector)} numbers cannot be stored: {generation.model!r}, which made this store's "
-                f"vectors, makes {generation.dimensions}"
+                f"a vector of {len(vector)} numbers cannot be stored: this store's vectors, by {generation.model!r}, "
+                f"have {generation.dimensions}"
             )
 
 
 def of_current_model(records: Sequence[Record], current: Generation | None) -> list[Record]:
-    """The records without vectors of another model than the current one: those memories wait for a vector instead."""
+    """The records without vectors of other models than the current one: those memories wait for a vector."""
     return [
         record
         if record.generation in (None, current)
@@ -263,20 +260,20 @@ def of_current_model(records: Sequence[Record], current: Generation | None) -> l
 
 
 def check_is_current(given: Generation | None, current: Generation | None) -> None:
-    """Raise EmbeddingMismatch for a generation that is not the current one any more."""
+    """Raise EmbeddingMismatch if a generation is no longer the current one."""
     if given is not None and current is not None and given != current:
         raise EmbeddingMismatch.between(current, given.model, given.dimensions)
 
 
 def check_may_begin(wanted: Generation, known: Iterable[GenerationState]) -> bool:
-    """Whether a generation is the next one already. Raises InvalidRequest where it cannot become that."""
+    """Whether a generation is the next one already. Raises InvalidRequest if it cannot become that."""
     for generation, state, _, _ in known:
         if state == "current" and generation == wanted:
-            raise InvalidRequest(f"this store's vectors are of {wanted.model} already: there is nothing to change")
+            raise InvalidRequest(f"this store already uses {wanted.model}: there is nothing to change")
         if state == "next" and generation != wanted:
             raise InvalidRequest(
-                f"the change to {generation.model} is not complete yet: run it to its end, or give it up with "
-                "`recollect reembed --abandon`"
+                f"the change to {generation.model} is not complete: finish it, or give it up with `recollect reembed "
+                "--abandon`"
             )
     return any(generation == wanted and state == "next" for generation, state, _, _ in known)
 
@@ -287,13 +284,13 @@ def check_may_drop(wanted: Generation, state: str) -> None:
 
 
 def not_next(wanted: Generation) -> InvalidRequest:
-    return InvalidRequest(f"this store is not being changed to {wanted.model} any more: begin again")
+    return InvalidRequest(f"this store is no longer being changed to {wanted.model}: begin again")
 
 
 # Links
 
 EdgeKey: TypeAlias = tuple[int, int, str]
-"""Where an edge stands in its table: source, target, relation."""
+"""The key of an edge in its table: source, target, relation."""
 EDGES_PER_READ: Final = 1_000
 
 
@@ -308,7 +305,7 @@ async def stream_edges(
 
 
 def check_edges(edges: Iterable[Edge]) -> None:
-    """Raise InvalidRequest for an edge that cannot be."""
+    """Raise InvalidRequest for a link to itself or an impossible strength."""
     for edge in edges:
         if edge.source == edge.target:
             raise InvalidRequest(f"memory {edge.source!r} cannot be linked to itself")
@@ -334,9 +331,7 @@ def present(edges: Iterable[Edge], rows: Mapping[str, int]) -> list[Edge]:
 
 
 def first_links(batch: Sequence[Record], answers: Sequence[Answer]) -> list[Edge]:
-    """The links of those records of a batch that are new. An end that turned out to be a copy is the memory that was
-    there first.
-    """
+    """The links of a batch's new records. An end that is a copy is replaced by its original."""
     stands_for = {record.memory.id: answer.id for record, answer in zip(batch, answers, strict=True)}
     edges = [edge for record, answer in zip(batch, answers, strict=True) if answer.created for edge in record.edges]
     check_edges(edges)
@@ -354,7 +349,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def is_unfiltered(where: Filter) -> bool:
-    """Whether nothing but superseded and expired memories is filtered out."""
+    """Whether a filter hides at most superseded and expired memories."""
     unfiltered = Filter(
         include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now
     )
@@ -362,7 +357,7 @@ def is_unfiltered(where: Filter) -> bool:
 
 
 def first_after(prefix: str) -> str:
-    """The first string that sorts, by its code points, after all that begin with `prefix`; empty when there is none."""
+    """The first string that sorts, by code point, after all that begin with `prefix`; empty if there is none."""
     stem = prefix.rstrip(chr(_LAST))
     if not stem:
         return ""

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     Scores: TypeAlias = npt.NDArray[np.float32]
     Mask: TypeAlias = npt.NDArray[np.bool_]
     Reach: TypeAlias = Callable[[Rows], Scores]
-    """How near a vector must come to each of some rows to be good enough for it; infinite where nothing is."""
+    """The cosine that a vector needs to be near enough for each of some rows; infinite for none."""
 
 _GATHERED = 1024  # vectors copied at a time: such a copy stays in the processor's cache, twice as fast as a large one
 _FIRST_CAPACITY = 256
 _SAMPLED = 16
 _COMPARED = 20_000
-"""Rows that are compared at a time with many vectors: 30 MB of them, and 40 MB of products with 500."""
+"""Rows compared at a time with many vectors: 30 MB of vectors, and 40 MB of products with 500."""
 
 
 class Candidates(NamedTuple):
@@ -58,7 +58,7 @@ NO_CANDIDATES = Candidates(NO_ROWS, np.empty(0, np.float32))
 
 
 class Neighbours(NamedTuple):
-    """The rows that are best for a vector, and those for which it is good enough."""
+    """The rows nearest to a vector, and the rows that it is near enough for (`takers`)."""
 
     best: Candidates
     takers: Candidates
@@ -96,9 +96,7 @@ def dots(vectors: Vectors, vector: Vector, slots: Rows) -> Scores:
 
 
 def neighbours_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int, least: Scores) -> list[Neighbours]:
-    """The best rows for each of many vectors, and those for which it is good enough. Many products at once: work for
-    the background, so it may take cores.
-    """
+    """The neighbours of each of many vectors. For background work: the products may use all cores."""
     found = [NO_NEIGHBOURS] * len(vectors)
     for start in range(0, len(rows), _COMPARED):
         part = slice(start, start + _COMPARED)
@@ -108,10 +106,10 @@ def neighbours_of_each(rows: Rows, stored: Vectors, vectors: Vectors, count: int
 
 
 def neighbours(rows: Rows, scores: Scores, count: int, least: Scores) -> list[Neighbours]:
-    """The same from the scores of many vectors, a line for each. `rows` and `least` are the same for all of them, or
-    have a line for each as well. A score of minus infinity is that of no row.
+    """The same from the scores of many vectors, one line each. `rows` and `least` have one line for all, or one each. A
+    score of minus infinity marks no row.
 
-    The best of every sixteenth score are at most as good as the best of all, so what is below them need not be sorted.
+    The best of every sixteenth score bound the best of all from below, so lower scores need not be sorted.
     """
     width = scores.shape[1]
     some = scores[:, ::_SAMPLED] if width > 2 * _SAMPLED * count else scores
@@ -129,10 +127,10 @@ def neighbours(rows: Rows, scores: Scores, count: int, least: Scores) -> list[Ne
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows and their vectors in memory, never changed once made.
+    """Rows and their vectors in memory, immutable.
 
-    A change makes a new block. It writes into the same arrays, but only where no older block looks, so whoever is
-    comparing against an older block is not disturbed. Only the newest block may be changed.
+    A change makes a new block. It writes into the same arrays, but only beyond what older blocks read, so searches of
+    an older block are not disturbed. Only the newest block may be changed.
     """
 
     count: int
@@ -167,12 +165,11 @@ class Block:
             return NO_CANDIDATES
         rows, vectors = self.rows[: self.count], self.vectors[: self.count]
         slots = np.flatnonzero(self.live if allowed is None else self.live & members(rows, allowed))
-        # Comparing everything in one stroke beats picking out the vectors that count, unless those are few.
+        # Comparing everything at once is faster than picking out the vectors, unless they are few.
         scores = dots(vectors, vector, slots) if 3 * len(slots) < self.count else products(vectors, vector)[slots]
         return Candidates(rows[slots], scores).best(count)
 
     def neighbours_of_each(self, vectors: Vectors, count: int, reach: Reach) -> list[Neighbours]:
-        """The best of all rows for each of these vectors, and those that it is good enough for."""
         slots = np.flatnonzero(self.live)
         found = [NO_NEIGHBOURS] * len(vectors)
         for start in range(0, len(slots), _COMPARED):  # a part at a time: it may be a copy
@@ -184,7 +181,7 @@ class Block:
         return found
 
     def with_room(self, total: int) -> Block:
-        """The same rows, with room for so many altogether."""
+        """The same rows, with capacity for `total`."""
         if total <= len(self.rows):
             return self
         capacity = max(_FIRST_CAPACITY, total, 2 * self.count)

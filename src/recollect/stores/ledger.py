@@ -1,8 +1,7 @@
-"""The ledger, as far as it is the same in every database.
+"""The ledger methods that all databases share.
 
-Each backend has a `ledger.sql` in which the same statements have the same names and parameters, and a subclass that
-runs them and knows how its database writes times and lists. Work that takes several statements, each depending on the
-one before, is written in the subclass.
+Each backend has a `ledger.sql` with the same names and parameters, and a subclass that runs the statements and converts
+times and lists. Work that takes several dependent statements is in the subclass.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ class SqlLedger(ABC):
 
     @abstractmethod
     async def _read(self, statement: str, space: str | None = None, **values: Any) -> Sequence[tuple[Any, ...]]:
-        """The rows that a statement returns. The number of a space that is named is its parameter `space`."""
+        """The rows that a statement returns. The number of the space is its parameter `space`."""
 
     @abstractmethod
     async def _write(self, *steps: Step, space: str | None = None, begin: bool = False) -> list[Done]:
-        """Run statements in one transaction; `begin` makes a space that is not there yet."""
+        """Run statements in one transaction; `begin` adds the space if it is new."""
 
     @abstractmethod
     def _moment(self, value: Any) -> datetime:

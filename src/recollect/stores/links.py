@@ -1,8 +1,8 @@
-"""Which links a memory has to its nearest, whichever database holds them: pure functions for all stores.
+"""The links of each memory to its nearest. Pure functions for all databases.
 
-A memory is linked to the three memories that are nearest to it, whichever came first. So whoever comes is not only
-linked, but also takes the place of the weakest link of those to which it is nearer. What the links of a space are then
-depends on what the space holds, and not on the order in which that came.
+A memory is linked to the three memories nearest to it, whichever came first. So a new memory is not only linked: where
+it is nearer to another memory than that one's weakest link, it replaces the link. The links of a space therefore depend
+on what it holds, not on the order in which that was stored.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from recollect.stores.exact import Rows, Scores
 
 Links: TypeAlias = dict[int, dict[int, float]]
-"""Strengths, by the row where a link begins and the row where it ends."""
+"""Strengths, by source row and target row."""
 
 _EPSILON = np.float32(5e-7)
-"""Less than any cosine that is linked, and less than cosines are exact."""
+"""Smaller than any linked cosine, and than the error of a cosine."""
 
 
 class Revision(NamedTuple):
-    """Links to be stored, and the ends of those to be deleted."""
+    """Links to store, and the ends of links to delete."""
 
     put: list[tuple[int, int, float]]
     gone: list[tuple[int, int]]
 
 
 def reach(rows: Rows, linked: Iterable[tuple[int, float]], waiting: Iterable[int]) -> Scores:
-    """How near another must come to each of some rows to be among its nearest, given the weakest links of those that
-    have enough of them. Those that wait for their links will find it by themselves.
+    """The cosine above which another memory is among the nearest of each row, given the weakest links of rows that have
+    enough. Rows that wait to be linked will find the other themselves.
     """
     least = np.full(len(rows), _EPSILON, np.float32)
     known = dict(linked)
@@ -48,7 +48,7 @@ def reach(rows: Rows, linked: Iterable[tuple[int, float]], waiting: Iterable[int
 
 
 def offered(nearest: Mapping[str, Sequence[Scored]], rows: Mapping[str, int], waiting: Container[int]) -> Links:
-    """What each memory may be linked to: those found near it; and it to them in turn, unless they wait themselves."""
+    """The candidates for each memory's links: those found near it, and it for them, unless they wait to be linked."""
     offers: Links = {}
     for id, hits in nearest.items():
         for hit in hits:
@@ -61,7 +61,7 @@ def offered(nearest: Mapping[str, Sequence[Scored]], rows: Mapping[str, int], wa
 
 
 def tied(held: Links, offers: Links) -> set[int]:
-    """The rows that tie for the last place among somebody's nearest: what they say decides."""
+    """The rows that tie for the last place among a memory's nearest: their texts decide."""
     rows: set[int] = set()
     for source, offer in offers.items():
         all = held.get(source, {}) | offer
@@ -72,8 +72,8 @@ def tied(held: Links, offers: Links) -> set[int]:
 
 
 def revise(held: Links, offers: Links, digests: Mapping[int, bytes]) -> Revision:
-    """Each memory's nearest of what it is linked to and what it is offered. `digests` are those of the texts that tie:
-    rows and ids tell when a memory came, and do not count.
+    """Each memory's nearest among its links and its candidates. Ties are decided by `digests` of the texts: rows and
+    ids depend on when a memory was stored.
     """
     revision = Revision([], [])
     for source, offer in offers.items():

@@ -1,6 +1,4 @@
-"""Named SQL: a file in a store's `sql/` holds blocks that begin with `-- name: …` and a line that says what the block
-is for.
-"""
+"""Named SQL: a file in a store's `sql/` holds blocks that begin with `-- name: …` and a comment."""
 
 from __future__ import annotations
 

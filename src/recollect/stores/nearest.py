@@ -1,8 +1,7 @@
-"""What the nearest vectors of a space are worth, whichever database holds them: pure functions for all stores.
+"""What cosines are measured against: a sample of each space. Pure functions for all databases.
 
-A score is measured against a sample of its space: the vectors of the texts with the lowest digests. Which those are
-depends on what the space holds and on nothing else, so that every store takes the same sample, in whatever order the
-memories came, and again after a restart.
+The sample is the vectors of the texts with the lowest digests. It depends only on what the space holds, so every store
+takes the same one, whatever the order of storing.
 """
 
 from __future__ import annotations
@@ -24,32 +23,31 @@ if TYPE_CHECKING:
     from recollect.types import Vector, Vectors
 
 DIGITS: Final = 6
-"""Of a cosine: what follows depends on the order in which float32 products are added up."""
+"""Decimals of a cosine: later ones depend on the order of float32 additions."""
 SAMPLE: Final = 256
-"""Vectors that stand for a whole space: the mean and deviation of their cosines are as good for ranking as those of all
-(nDCG@10 over six sets: 0.6736 against 0.6738)."""
+"""Vectors in a sample: the mean and deviation of their cosines rank as well as those of all vectors (nDCG@10 over six
+sets: 0.6736 against 0.6738)."""
 SAMPLES_MEMORY: Final = 64 << 20
-"""Bytes of samples that are kept, those of the spaces asked last."""
+"""Bytes of samples kept, of the spaces searched last."""
 DIGEST_BYTES: Final = 8
 
 
 def rounded(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Cosines, as far as they are exact."""
+    """Cosines, rounded to the digits that are exact."""
     return np.clip(scores.astype(np.float64), -1.0, 1.0).round(DIGITS)
 
 
 def cosines(found: Candidates) -> npt.NDArray[np.float64]:
-    """The scores of candidates, as far as they are exact."""
     return rounded(found.scores)
 
 
 LOOKED_AT: Final = 8
-"""Rows that are compared closely to find the nearest of a memory: itself, its nearest, and some that tie with them."""
+"""Extra rows compared to find a memory's nearest: the memory itself, and some ties."""
 
 
 def others(id: str, found: Neighbours, names: Mapping[int, str], limit: int) -> list[Scored]:
-    """The best candidates but the memory itself, best first, with those that tie with the last; and then those that
-    take it. `names` are the ids of rows.
+    """The best candidates other than the memory itself, with ties of the last, best first; then the rows that the
+    memory is near enough for. `names` are the ids of rows.
     """
     best = _named(found.best, names, id)
     near = [hit for hit in best if hit.score >= best[:limit][-1].score]
@@ -64,15 +62,15 @@ def _named(found: Candidates, names: Mapping[int, str], id: str) -> list[Scored]
 
 
 def text_digest(title: str, text: str) -> bytes:
-    """What decides whether a vector is in its space's sample. Made of what the vector is made of, and of nothing that
-    depends on when or in what order memories were stored. Postgres has a function of the same name.
+    """The digest that decides whether a vector is in its space's sample. It depends only on the embedded text. Postgres
+    has a function of the same name.
     """
     return sha256(f"{title}\n{text}".encode()).digest()[:DIGEST_BYTES]
 
 
 def background(sample: Vectors, vector: Vector, memories: int) -> Background | None:
-    """How a question's vector compares with those of a space that holds so many memories; None if none has a vector.
-    A sample that is not full holds every vector there is.
+    """How a question's vector compares with a space of this many memories; None if none has a vector. A sample that is
+    not full holds every vector.
     """
     if not len(sample):
         return None

@@ -1,4 +1,4 @@
-"""What stands beside a memory in its thread, as a word index needs it: pure functions that every store shares."""
+"""A memory's neighbours in its thread, as a word index needs them. Pure functions for all databases."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from recollect.stores.contents import Thread, position
 from recollect.types import Memory
 
 REACH: Final = 2
-"""How many memories before and after one in its thread make up its context."""
+"""Memories before and after one in its thread that make up its context."""
 
 
 class WordRow(NamedTuple):
-    """What a word index needs of one memory."""
+    """The fields of a memory that a word index needs."""
 
     row: int
     title: str
@@ -29,9 +29,7 @@ class WordRow(NamedTuple):
 
 
 def by_thread(rows: Iterable[tuple[int, str, str | None, int | None]]) -> dict[Thread, dict[int, int]]:
-    """The place of each row, thread by thread; what is in none is left out. Rows come with their namespace, thread and
-    place.
-    """
+    """The place of each row, by thread. Rows come with namespace, thread and place; those in no thread are left out."""
     threads: defaultdict[Thread, dict[int, int]] = defaultdict(dict)
     for row, namespace, name, place in rows:
         if name is not None and place is not None:
@@ -40,9 +38,9 @@ def by_thread(rows: Iterable[tuple[int, str, str | None, int | None]]) -> dict[T
 
 
 def beside(order: Sequence[int], *, changed: Collection[int] = (), gone: Collection[int] = ()) -> dict[int, list[int]]:
-    """For each row of a stretch of a thread whose context is affected, the rows that now make it up.
+    """For each row whose context changes, the rows that now make it up.
 
-    `order` holds the rows in the thread's order, those that go included.
+    `order` is a stretch of the thread in order, including the rows that are `gone`.
     """
     kept = [row for row in order if row not in gone]
     affected: set[int] = set()

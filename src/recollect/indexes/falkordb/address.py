@@ -77,7 +77,7 @@ class Address:
         return f"{self.prefix}:{generation}:{key_of(space)}"
 
     def graph_name(self, name: str) -> GraphName | None:
-        """What a name says, if it is one of this index."""
+        """The generation and space of a graph of this index; None for other names."""
         prefix, _, rest = name.partition(":")
         number, colon, space = rest.partition(":")
         if prefix != self.prefix or not colon or not number.isdecimal():
@@ -86,9 +86,8 @@ class Address:
 
 
 def key_of(name: str) -> str:
-    """A space or an id as FalkorDB is told of it: letters, digits and `%_.-~`.
-
-    Its index trims blanks and would not find ` a` again; and a name that holds no colon can stand beside one.
+    """A space or an id quoted for FalkorDB: letters, digits and `%_.-~`. Its index trims blanks, and colons separate
+    the parts of our keys.
     """
     return quote(name, safe="")
 
@@ -99,13 +98,13 @@ def name_of(key: str) -> str:
 
 
 def _fault(parts: SplitResult) -> str:
-    """What is wrong with a URL; nothing: an empty text."""
+    """What is wrong with a URL, or an empty string."""
     if parts.scheme not in TLS:
         return f"it must begin with {' or '.join(f'{scheme}://' for scheme in TLS)}"
     if not parts.hostname:
         return "it names no host"
     if parts.port == 0:
-        return "0 is no port"
+        return "0 is not a port"
     if parts.query or parts.fragment:
         return "it takes no options after ? or #"
     if parts.path.strip("/") and not NAME.fullmatch(parts.path.strip("/")):
@@ -114,7 +113,7 @@ def _fault(parts: SplitResult) -> str:
 
 
 def _refused(reason: str) -> ConfigError:
-    """The URL itself is left out, because it may hold a password."""
+    """The message leaves out the URL, which may hold a password."""
     return ConfigError(
-        f"the URL of the graph index is no FalkorDB URL, for {reason}: write falkordb://:password@host:6379/prefix"
+        f"the URL of the graph index is not a FalkorDB URL ({reason}): write falkordb://:password@host:6379/prefix"
     )

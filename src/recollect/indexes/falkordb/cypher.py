@@ -1,9 +1,9 @@
-"""What is asked of FalkorDB, in Cypher. Values come only as parameters.
+"""The queries for FalkorDB, in Cypher. Values are always parameters.
 
-A memory is a node `(:Memory {id, held})`, its id made plain by `key_of`. `held` is missing where only a link is known
-that leads to it; it is no label of its own, because FalkorDB takes two milliseconds to give a node a second one. A link
-is an edge `[:LINK {relation, strength}]`. One more node in each graph, the fence, remembers the last change in its
-`ticket` and is linked to itself.
+A memory is a node `(:Memory {id, held})`, its id quoted by `key_of`. `held` is missing if only a link to the memory is
+known; it is not a label, because adding a second label takes FalkorDB two milliseconds. A link is an edge
+`[:LINK {relation, strength}]`. One more node in each graph, the fence, keeps the number of the last change in `ticket`
+and is linked to itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 INDEX: Final = "CREATE INDEX FOR (m:Memory) ON (m.id)"
 
 FENCE: Final = "MERGE (fence:Memory {id: ':fence'}) MERGE (fence)-[:LINK]->(fence)"
-"""FalkorDB may plan a query before the first `LINK` of a graph is there and run it afterwards, and then it finds none.
-Whoever asks for the fence by its link knows that the plan knows links."""
+"""A query planned before a graph has its first `LINK` finds no links when it runs later. Matching the fence by its link
+ensures that the plan knows links."""
 
 APPLY: Final = """
 MATCH (fence:Memory {id: ':fence'})-[:LINK]->(fence)
@@ -39,8 +39,8 @@ WITH count(*) AS links
 OPTIONAL MATCH (fence:Memory {id: ':fence'})
 RETURN fence.ticket = $ticket
 """
-"""Some memories go with all their links; others are there from now on, with these links that begin at them. Nothing
-changes where there is no fence, or a later ticket was here before; it returns whether it was done."""
+"""Deletes the memories in `gone` with all their links, and stores those in `kept` with the links that begin at them.
+Does nothing without a fence or after a later ticket; returns whether it was applied."""
 
 NEIGHBOURS: Final = """
 UNWIND $ids AS id
@@ -48,7 +48,7 @@ MATCH (:Memory {id: id})-[link:LINK]-(o)
 WITH id, o, link ORDER BY link.strength DESC LIMIT $per_step
 RETURN id, o.id, link.relation, link.strength
 """
-"""The strongest links of some memories, whichever way they point."""
+"""The strongest links of some memories, in either direction."""
 
 LINKS: Final = """
 UNWIND $ids AS id
@@ -60,14 +60,13 @@ CALL {
 }
 RETURN id, o.id, link.relation, link.strength LIMIT $per_step
 """
-"""The strongest links of each memory in either direction, those of the first memories first. Not a pattern of variable
-length, which would follow every link of a hub. What is beyond the limit is not read; but to find the strongest links
-of a memory FalkorDB reads all it has, some 40 ms for 100,000."""
+"""The strongest links of each memory in either direction, in the order of `ids`. A pattern of variable length would
+follow every link of a hub. To find the strongest, FalkorDB reads all links of a memory: 40 ms for 100,000."""
 
 COUNT: Final = "MATCH (m:Memory) WHERE m.held RETURN count(m)"
 
 LAST: Final = "MATCH (m:Memory) RETURN max(ID(m))"
-"""The highest number that FalkorDB gave a node."""
+"""The highest node number."""
 
 IDS: Final = "MATCH (m:Memory) WHERE ID(m) >= $first AND ID(m) < $end AND m.held RETURN m.id"
-"""A page of ids, by numbers: in the order of ids it would have to sort all of them for each page."""
+"""A page of ids by node number: ordering by id would sort all of them for each page."""

@@ -1,4 +1,4 @@
-"""Links in FalkorDB: what the store says of them, and walks along them."""
+"""An index of links in FalkorDB, and walks along them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if tonumber(redis.call('GET', KEYS[2]) or 0) > mine then return 'late' end
 redis.call('SET', KEYS[2], mine)
 return 'done'
 """
-"""Answer from a generation from now on, unless the server has lost it or answers from a later one. In Lua, because
-nobody else may do the same in between."""
+"""Switches to a generation, unless the server has lost it or already answers from a later one. In Lua, to be
+atomic."""
 _REFUSED: Final = {
-    "lost": "{address} lost the new graphs because it was emptied meanwhile: rebuild it again",
-    "late": "{address} was rebuilt by somebody else who began later, and that is what it answers from now.",
+    "lost": "{address} lost the new graphs because it was emptied: rebuild it again",
+    "late": "{address} already answers from a rebuild that began later: this one is discarded",
 }
 
 Visible: TypeAlias = Callable[[str, Sequence[str], Filter], Awaitable[set[str]]]
@@ -42,25 +42,24 @@ Found = TypeVar("Found")
 class FalkorIndex:
     """A graph of links per space, on a server that other stores and processes may share.
 
-    All graphs carry the number of a generation. A rebuild fills the graphs of the next one and then switches a key of
-    the server to it; whoever reads or writes looks that key up first, and again when the graph was taken away
-    meanwhile. (Graphs that are renamed instead go missing from FalkorDB's own list, and later versions lose them.)
+    Each graph has the number of a generation in its name. A rebuild fills the graphs of the next one and then switches
+    a key of the server to it. Every read and write looks up that key first, and again if the graph is gone. (Renamed
+    graphs go missing from FalkorDB's list, and later versions lose them.)
 
-    What `apply` wrote is as durable as the server makes it: with `appendonly yes` and `appendfsync always` it is when
-    the call returns.
+    Writes are as durable as the server is configured: with `appendonly yes` and `appendfsync always`, on return.
     """
 
     def __init__(self, url: str, *, visible: Visible, timeout: float = 5.0) -> None:
-        """`visible` is the store's; `timeout` is for each call to the server, in seconds. Raises ConfigError."""
+        """`visible` is the store's; `timeout` is in seconds per call to the server. Raises ConfigError."""
         self._address = Address.parse(url)
         self._server = Server(self._address, timeout)
         self._visible = visible
         self._shadow: int | None = None
-        """The generation that this object keeps to, instead of the one that answers."""
+        """The generation that a shadow uses, instead of the current one."""
 
     @classmethod
     def from_url(cls, url: str, settings: Settings, store: Store) -> FalkorIndex:  # noqa: ARG003 (every index's)
-        """The index beside a store, which says what a filter lets through."""
+        """The index beside a store, which applies the filters."""
         return cls(url, visible=store.visible)
 
     in_process = False
@@ -70,12 +69,12 @@ class FalkorIndex:
         return BACKEND
 
     async def open(self) -> None:
-        """Raises BackendError where the server is there and cannot be used as it is."""
+        """Raises BackendError if the server answers but cannot be used."""
         with suppress(BackendUnavailable):
             await self.check()
 
     async def close(self) -> None:
-        """Let go of the connections, which a shadow only borrows."""
+        """Close the connections, unless this is a shadow, which borrows them."""
         if self._shadow is None:
             await self._server.close()
 
@@ -87,9 +86,7 @@ class FalkorIndex:
         """It holds no vectors."""
 
     async def apply(self, space: str, changes: Sequence[Change]) -> None:
-        """See `ExternalIndex.apply`. A link may lead to a memory that is not known yet; it is not held before its own
-        change arrives.
-        """
+        """See `ExternalIndex.apply`. A link may lead to a memory whose own change has not arrived yet."""
         states = iter({change.id: change for change in changes}.values())
         while batch := list(islice(states, CHANGES_PER_QUERY)):
             gone = [key_of(change.id) for change in batch if change.memory is None]
@@ -97,11 +94,10 @@ class FalkorIndex:
             await self._write(space, gone=gone, kept=kept)
 
     async def _write(self, space: str, **values: object) -> None:
-        """Change the graph that answers. Again, if another began to answer before that was done; if the graph is new;
-        or if a later ticket was here before.
-
-        A change that was given up on may still be on its way to the server. Its ticket is older than that of whatever
-        its caller did afterwards, so that it comes to nothing when it arrives.
+        """Change the current graph. Repeat if a rebuild switched meanwhile, if the graph is new, or after a later
+        ticket.
+        A cancelled change may still be on its way to the server. Its ticket is older than those of later changes, so it
+        has no effect when it arrives.
         """
         while True:
             generation = await self._generation()
@@ -128,7 +124,7 @@ class FalkorIndex:
         return sorted(hits, key=lambda hit: (-hit.strength, hit.id))[:limit]
 
     async def _paths(self, graph: str, keys: Sequence[str], depth: int) -> Paths[str]:
-        """Follow the links of some seeds, a query per step."""
+        """Follow the links of some seeds, one query per step."""
         paths = Paths(keys)
         query = NEIGHBOURS if depth == 1 else LINKS
         for most in (LINKS_PER_STEP, *[LINKS_PER_MEMORY] * (depth - 1)):
@@ -143,7 +139,7 @@ class FalkorIndex:
         return int(rows[0][0]) if rows else 0
 
     async def ids(self, space: str) -> AsyncIterator[str]:
-        """See `ExternalIndex.ids`. Raises BackendUnavailable when a rebuild takes the graph away on the way."""
+        """See `ExternalIndex.ids`. Raises BackendUnavailable if a rebuild removes the graph meanwhile."""
         graph = self._address.graph(await self._generation(), space)
         try:
             [[last]] = await self._server.read(graph, LAST)
@@ -158,13 +154,13 @@ class FalkorIndex:
                 yield name_of(key)
 
     async def spaces(self) -> Sequence[str]:
-        """See `ExternalIndex.spaces`. A graph stays when its last memory goes, so each is asked."""
+        """See `ExternalIndex.spaces`. Empty graphs are not deleted, so each is counted."""
         generation = await self._generation()
         names = [space async for number, space in self._graphs() if number == generation]
         return [space for space in sorted(names) if await self.count(space)]
 
     async def shadow(self) -> FalkorIndex:
-        """See `ExternalIndex.shadow`. One that is never published goes when a later one is."""
+        """See `ExternalIndex.shadow`. An unpublished one is deleted when a later one is published."""
         shadow = copy(self)
         shadow._shadow = int(await self._server.command("INCR", self._address.begun))
         return shadow
@@ -183,15 +179,13 @@ class FalkorIndex:
 
     async def _generation(self) -> int:
         """Which generation to read and write."""
-        return (
-            self._shadow
-            if self._shadow is not None
-            else int(await self._server.command("GET", self._address.current) or 0)
-        )
+        if self._shadow is not None:
+            return self._shadow
+        return int(await self._server.command("GET", self._address.current) or 0)
 
     async def _reading(self, space: str, read: Callable[[str], Awaitable[Found]]) -> Found | None:
-        """What is found in the graph of a space; None: it has none. A reader whose graph was taken away by a rebuild
-        starts anew in the one that replaced it.
+        """What `read` finds in the graph of a space; None if there is no graph. If a rebuild removed the graph, read
+        the one that replaced it.
         """
         while True:
             generation = await self._generation()
@@ -213,13 +207,12 @@ class FalkorIndex:
 
 
 def _node(change: Change) -> dict[str, Any]:
-    """A memory and the links that begin at it, as the query takes them."""
     return {"id": key_of(change.id), "links": _links(change.edges)}
 
 
 def _links(edges: Iterable[Edge]) -> list[tuple[str, str, float]]:
-    """Target, relation and strength of each link; of one that is given twice, the last. Below the smallest normal
-    number there is none for FalkorDB: it takes the number after one for an overflow.
+    """Target, relation and strength of each link; the last of duplicates. FalkorDB rejects strengths below the smallest
+    normal number as an overflow.
     """
     strengths = {(key_of(edge.target), edge.relation): max(float(edge.strength), sys.float_info.min) for edge in edges}
     return [(target, relation, strength) for (target, relation), strength in strengths.items()]

@@ -1,7 +1,7 @@
-"""Calls to a FalkorDB server: each has a time limit, each error becomes ours.
+"""Calls to a FalkorDB server, with a time limit and translated errors.
 
-The client's own `FalkorDB` is left out, because making one asks the server whether it is a cluster, and the event loop
-waits for the answer.
+The client's own `FalkorDB` class is not used: its constructor blocks the event loop to ask whether the server is a
+cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recollect.indexes.falkordb.cypher import FENCE, INDEX
 from recollect.indexes.falkordb.failures import translate
 
 CONNECTIONS: Final = 32
-"""Held at most; more calls than these wait for each other, each within its own time."""
+"""Connections in the pool; further calls wait, within their time limits."""
 KEYS_PER_PAGE: Final = 1_000
 
 
@@ -31,10 +31,10 @@ class NoGraph(Exception):
 
 
 class Server:
-    """One server. A connection is made when it is needed, and made again when it was lost."""
+    """One server. Connections are opened when needed, and replaced when lost."""
 
     def __init__(self, address: Address, timeout: float) -> None:
-        """The driver's own timeouts are off: they can swallow a cancellation, so that a late call would go on."""
+        """The driver's own timeouts are off, because they can swallow a cancellation."""
         self._address = address
         self._timeout = timeout
         pool = BlockingConnectionPool(
@@ -58,18 +58,18 @@ class Server:
             await self._client.aclose()
 
     async def read(self, graph: str, query: str, **values: object) -> list[list[Any]]:
-        """The rows that a query finds. The server stops when nobody waits any more. Raises NoGraph."""
+        """The rows that a query finds. The server has the same time limit. Raises NoGraph."""
         async with self._answering():
             limit = max(1, round(self._timeout * 1000))
             return list((await AsyncGraph(self._client, graph).ro_query(query, values, timeout=limit)).result_set)
 
     async def write(self, graph: str, query: str, **values: object) -> list[list[Any]]:
-        """Change a graph, which is made if it is not there; the rows that the query returns."""
+        """Change a graph, which is created if missing; the rows that the query returns."""
         async with self._answering():
             return list((await AsyncGraph(self._client, graph).query(query, values)).result_set)
 
     async def prepare(self, graph: str) -> None:
-        """See that a graph has its index and its fence."""
+        """Create a graph's index and fence if they are missing."""
         async with self._answering():
             found = AsyncGraph(self._client, graph)
             try:
@@ -85,7 +85,7 @@ class Server:
             return await self._client.execute_command(*words)  # type: ignore[no-untyped-call]  # it has no types
 
     async def graphs(self, pattern: str) -> AsyncIterator[str]:
-        """The names of graphs by the pattern of Redis. `GRAPH.LIST` would not do: it knows less than there is."""
+        """The names of graphs that match a Redis pattern. `GRAPH.LIST` does not list all of them."""
         cursor = 0
         while True:
             async with self._answering():

@@ -1,4 +1,4 @@
-"""Where a Qdrant is: its URL, read before anything is opened."""
+"""The address of a Qdrant, parsed from its URL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMS: Final = "qdrant+http://host:6333, qdrant+https://host:6333/prefix, or qd
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server's URL, or a folder for the local mode; and what the names of our collections there begin with."""
+    """A server's URL, or a folder for the local mode; and the prefix of our collections."""
 
     place: str | Path
     prefix: str = PREFIX
@@ -28,7 +28,7 @@ class Address:
 
 
 def parse(url: str) -> Address:
-    """The address that a URL names. Raises ConfigError for any other text; a password in it is not repeated."""
+    """The address in a URL. Raises ConfigError, whose message does not repeat a password."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme == "qdrant+local":
         return Address(_folder(rest))

@@ -1,7 +1,7 @@
-"""The collections of one Qdrant: what they are called, how they are made, and which of them is live.
+"""The collections of one Qdrant: their names, how they are created, and which one is live.
 
-A generation's vectors are reached through an alias, so that a new collection can be filled while the old one answers,
-and take its place in one step, for every process.
+A generation's vectors are reached through an alias, so a new collection can be filled while the old one answers, and
+replace it in one step for every process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ IndexParams: TypeAlias = (
 )
 
 NEEDED: Final = (1, 19)
-"""The first Qdrant that can match the beginning of a keyword, which is what a source prefix is."""
+"""The first Qdrant that can match the prefix of a keyword, which `source_prefix` needs."""
 _FIRST: Final = "0" * 8
 _SLUG: Final = 40
 _LINKS: Final = 16  # per point, among the points of its space
@@ -49,22 +49,22 @@ INDEXES: Final[Mapping[str, IndexParams]] = {
     points.SUPERSEDED: models.BoolIndexParams(type=models.BoolIndexType.BOOL, enable_hnsw=False),
     points.EXPIRES_AT: _DATETIME,
 }
-"""What each field of a payload is looked up by. Only spaces have graphs of their own: no search goes beyond one."""
+"""The index of each payload field. Each space has its own graph: no search goes beyond one."""
 
 
 def alias_of(prefix: str, generation: Generation) -> str:
-    """The name under which a generation's vectors are found: readable, bounded, and no other model's."""
+    """The alias of a generation: readable, bounded and unique to its model."""
     slug = re.sub(r"[^a-z0-9]+", "-", generation.model.lower())[:_SLUG].strip("-")
     digest = blake2s(generation.model.encode(), digest_size=4).hexdigest()
     return f"{prefix}_{slug}-{digest}_{generation.dimensions}"
 
 
 async def ensure(connection: Connection, alias: str, generation: Generation, settings: QdrantSettings) -> None:
-    """The alias leads to a collection for this generation, made if there is none, with an index for every filter."""
+    """Ensure that the alias leads to a collection for this generation, with an index for every filter."""
     version = (await connection.call(lambda client: client.info())).version
     if _numbers(version) < NEEDED:
         needed = ".".join(map(str, NEEDED))
-        raise BackendError(f"{connection.address} is version {version}, and must be {needed} or newer", backend=BACKEND)
+        raise BackendError(f"{connection.address} is version {version}: install {needed} or newer", backend=BACKEND)
     try:
         known = await connection.call(lambda client: client.get_collection(alias))
     except CollectionMissing:
@@ -75,8 +75,8 @@ async def ensure(connection: Connection, alias: str, generation: Generation, set
 
 
 async def create_beside(connection: Connection, alias: str, generation: Generation, settings: QdrantSettings) -> str:
-    """An empty collection that the alias does not lead to. What an earlier one left, that came to nothing, is removed:
-    should two be filled at once, the first fails.
+    """Create an empty collection that the alias does not lead to. Other unused collections are removed: if two rebuilds
+    run at once, the first fails.
     """
     live = await _target(connection, alias)
     for name in await _made_for(connection, alias):
@@ -88,11 +88,11 @@ async def create_beside(connection: Connection, alias: str, generation: Generati
 
 
 async def switch(connection: Connection, alias: str, name: str) -> None:
-    """The alias leads to the collection of this name from now on, and what it led to is gone."""
+    """Point the alias to this collection, and delete the one that it led to."""
     before = await _target(connection, alias)
     await _point(connection, alias, name)
     if before is not None and before != name:
-        with suppress(BackendUnavailable):  # done is done: what cannot be removed now, the next one removes
+        with suppress(BackendUnavailable):  # the next rebuild removes it
             await _drop(connection, before)
 
 
@@ -113,7 +113,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 async def _create_first(connection: Connection, alias: str, generation: Generation, settings: QdrantSettings) -> None:
-    """Under a name that every process would choose: of two that begin at once, the slower finds it there."""
+    """Create it under a fixed name, so that of two processes the slower one finds it."""
     name = f"{alias}_{_FIRST}"
     try:
         await _create(connection, name, generation, settings)
@@ -141,7 +141,7 @@ async def _create(connection: Connection, name: str, generation: Generation, set
 
 
 def graphs(dimensions: int, *, on_disk: bool = False) -> models.HnswConfigDiff:
-    """A graph for each large space, and none over all; what passes a filter and is few is compared as a whole."""
+    """A graph for each large space, and none over all; few passing points are compared exactly."""
     return models.HnswConfigDiff(
         m=0,
         payload_m=_LINKS,
@@ -188,7 +188,7 @@ async def _made_for(connection: Connection, alias: str) -> list[str]:
 
 
 async def _point(connection: Connection, alias: str, name: str) -> None:
-    """In one step also where it leads elsewhere."""
+    """Point the alias to a collection, in one step even if it leads elsewhere."""
     leads = models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=name, alias_name=alias))
     await connection.call(lambda client: client.update_collection_aliases([leads]))
 

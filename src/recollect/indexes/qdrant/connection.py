@@ -1,4 +1,4 @@
-"""The client of one Qdrant, and the only way to call it: within a time, its errors translated."""
+"""The client of one Qdrant. Calls have a time limit, and errors are translated."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LOCAL_WARNINGS: Final = (
     "Payload indexes have no effect in the local Qdrant",
     "Local mode performs exact",
 )
-"""How the local mode's warnings begin that tell a user nothing: its documentation says all three."""
+"""How useless warnings of the local mode begin."""
 
 
 class Connection:
-    """Calls are made through the client that `Operation` is given. Opened by the first of them."""
+    """Runs operations on a client, which the first of them opens."""
 
     def __init__(self, address: Address, key: str | None, timeout: float) -> None:
         if key and not (key.isascii() and key.isprintable()):
@@ -70,11 +70,11 @@ class _Remote:
     def __init__(self, server: str, key: str | None, timeout: float) -> None:
         self._client = AsyncQdrantClient(
             url=server,
-            # As a header: as `api_key`, each start warns whoever runs a server without TLS, if only on this machine.
+            # As a header: `api_key` warns at each start about a server without TLS, even on localhost.
             headers={"api-key": key} if key else {},
-            timeout=math.ceil(timeout) + 1,  # whole seconds; `Connection` measures the time itself
-            verify=server.startswith("https:"),  # without TLS, certificates are not worth the 40 ms of reading them
-            check_compatibility=False,  # it would ask, and warn, on a thread; `collections.ensure` asks
+            timeout=math.ceil(timeout) + 1,  # whole seconds; `Connection` has its own limit
+            verify=server.startswith("https:"),  # loading certificates takes 40 ms
+            check_compatibility=False,  # `collections.ensure` checks the version
             limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
         )
 
@@ -86,7 +86,7 @@ class _Remote:
 
 
 class _Local:
-    """The local mode computes where it is awaited, so it gets a thread: a search must not hold up the event loop."""
+    """The local mode blocks while it computes, so it runs in a thread."""
 
     def __init__(self, address: Address, folder: Path) -> None:
         self._address = address
@@ -121,8 +121,8 @@ class _Local:
 
 
 def _is_in_use(folder: Path) -> bool:
-    """Whether another client holds the folder. Asked before it is opened: the client itself finds out only after it
-    has read all that is in there, and then leaves it open.
+    """Whether another client holds the folder. The client itself checks only after reading everything, and then leaves
+    its files open.
     """
     try:
         with (folder / ".lock").open("r+") as file:

@@ -1,4 +1,4 @@
-"""What becomes of the client's errors: the one place where qdrant-client's become ours. No message holds the key."""
+"""Translates qdrant-client's errors into ours. No message holds the key."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BACKEND: Final = "qdrant"
 FAILURES: Final = (
     ApiException, QdrantException, OSError, ValueError, RuntimeError, AssertionError, sqlite3.Error,
 )  # fmt: skip
-"""What the client raises. It asserts that an answer has a result; and its local mode has no errors of its own, but says
-ValueError and RuntimeError.
+"""What the client raises. It asserts that an answer has a result, and its local mode raises ValueError and
+RuntimeError.
 """
 
 _BUSY: Final = (408, 429)
@@ -29,7 +29,7 @@ _SAID: Final = 200
 
 
 class CollectionMissing(BackendError):
-    """The engine is there, and the collection is not."""
+    """The engine answers, but lacks the collection."""
 
 
 def translate(error: Exception, address: Address, timeout: float) -> BackendError:
@@ -37,16 +37,16 @@ def translate(error: Exception, address: Address, timeout: float) -> BackendErro
     cause = error.source if isinstance(error, ResponseHandlingException) else error
     if isinstance(cause, TimeoutError | httpx.TimeoutException):
         return BackendTimeout(
-            f"{address} did not answer within {timeout:g} s: see whether it hangs, or is too busy", backend=BACKEND
+            f"{address} did not answer within {timeout:g} s: check whether it hangs or is too busy", backend=BACKEND
         )
     if isinstance(cause, httpx.TransportError):
         reason = str(cause).strip() or type(cause).__name__
         return BackendUnavailable(
-            f"{address} cannot be reached ({reason}): see whether it is running, and whether the URL is right",
+            f"{address} cannot be reached ({reason}): check that it is running and that the URL is right",
             backend=BACKEND,
         )
     if isinstance(cause, ResourceExhaustedResponse):
-        return BackendUnavailable(f"{address} has too much to do ({cause}); try again in a moment", backend=BACKEND)
+        return BackendUnavailable(f"{address} is too busy ({cause}): try again in a moment", backend=BACKEND)
     if isinstance(cause, UnexpectedResponse):
         return _of_status(cause, address)
     if isinstance(cause, ValueError) and str(cause).endswith(" not found"):
@@ -55,7 +55,6 @@ def translate(error: Exception, address: Address, timeout: float) -> BackendErro
 
 
 def in_use(address: Address) -> BackendUnavailable:
-    """The folder of the local mode has another owner."""
     return BackendUnavailable(
         f"{address} is in use by another process or client, and Qdrant's local mode serves one at a time: close the "
         "other, or run a Qdrant server and write qdrant+http://host:6333",
@@ -71,7 +70,7 @@ def _of_status(answer: UnexpectedResponse, address: Address) -> BackendError:
         return _missing(address, said)
     if status in _BUSY or status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return BackendUnavailable(
-            f"{address} answered with HTTP {status} ({said}); try again in a moment", backend=BACKEND
+            f"{address} answered with HTTP {status} ({said}): try again in a moment", backend=BACKEND
         )
     return BackendError(f"{address} refused with HTTP {status}: {said}", backend=BACKEND)
 
@@ -84,14 +83,14 @@ def _missing(address: Address, said: str) -> BackendError:
 
 def _other(error: Exception, address: Address) -> BackendError:
     if isinstance(error, json.JSONDecodeError | ValidationError | AssertionError):
-        return BackendError(f"{address} answered with something that no Qdrant says: check the URL", backend=BACKEND)
+        return BackendError(f"{address} did not answer like a Qdrant: check the URL", backend=BACKEND)
     if isinstance(error, OSError | sqlite3.Error):
         return BackendError(f"{address} cannot be used: {error}", backend=BACKEND)
     return BackendError(f"{address} failed: {_line(str(error) or type(error).__name__)}", backend=BACKEND)
 
 
 def _reason(answer: UnexpectedResponse) -> str:
-    """What the engine says of a refusal: the error of its JSON, else the first line of whatever came."""
+    """The error in the JSON answer, or else the first line of the answer."""
     text = answer.content.decode("utf-8", "replace")
     try:
         said = json.loads(text)["status"]["error"]

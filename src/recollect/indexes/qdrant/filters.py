@@ -1,4 +1,4 @@
-"""A `Filter` as Qdrant's conditions. Values are data, never part of a query's text."""
+"""A `Filter` as Qdrant's conditions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from recollect.types import Filter
 
 
 def conditions(space: str, where: Filter) -> models.Filter:
-    """What a point must meet to be one of this space that passes the filter."""
+    """The points of this space that pass the filter."""
     return models.Filter(must=[*_own(space), *_named(where), *_measured(where)])
 
 
 def within(space: str) -> models.Filter:
-    """All of a space, whatever its state."""
+    """All points of a space."""
     return models.Filter(must=[*_own(space)])
 
 
 def outside(spaces: Sequence[str]) -> models.Filter:
-    """All but these spaces."""
+    """All points of other spaces."""
     return models.Filter(must_not=[_one_of(points.SPACE, spaces)])
 
 

@@ -29,13 +29,11 @@ SUPERSEDED: Final = "superseded"
 EXPIRES_AT: Final = "expires_at"
 
 _SPACES: Final = UUID("6f0d2c1e-3b0a-5d53-9e35-5a0b8f2f7c11")
-_DIGITS: Final = 6  # of a cosine: what follows depends on the order in which float32 products are added up
+_DIGITS: Final = 6  # of a cosine: later ones depend on the order of float32 additions
 
 
 def point_id(space: str, id: str) -> str:
-    """The point that stands for a memory. Points take numbers or UUIDs for ids, and a memory's id may be any text.
-    Being hashes, they are in no order that has to do with the memories: the first of them are a fair sample.
-    """
+    """The id of a memory's point. Qdrant's ids are numbers or UUIDs, and a memory's id may be any text."""
     return str(uuid5(uuid5(_SPACES, space), id))
 
 
@@ -44,7 +42,7 @@ def point(space: str, memory: Memory, vector: Vector) -> models.PointStruct:
 
 
 def payload(space: str, memory: Memory) -> dict[str, Any]:
-    """What a filter may ask for; a field that a memory lacks is left out."""
+    """The fields that filters use; those that a memory lacks are left out."""
     fields: dict[str, Any] = {
         ID: memory.id,
         SPACE: space,
@@ -62,7 +60,7 @@ def payload(space: str, memory: Memory) -> dict[str, Any]:
 
 
 def cosine(found: models.ScoredPoint) -> float:
-    """A score as the SQL stores give it: never beyond [-1, 1], to which rounding may take it."""
+    """A score as the SQL stores give it: rounded, and within [-1, 1]."""
     return round(min(max(found.score, -1.0), 1.0), _DIGITS)
 
 

@@ -17,7 +17,7 @@ __all__ = ["is_unfiltered", "rows_clause", "rows_query", "where_clause"]
 Clause: TypeAlias = tuple[str, dict[str, Any]]
 
 INDEXED: Final = 200
-"""Characters of a source that its index holds, as the schema says."""
+"""Characters of a source in its index; see the schema."""
 
 _TAGGED = "m.row IN (SELECT t.row FROM tags AS t WHERE t.space = %(f_space)s AND t.tag = %(f_tag)s)"
 
@@ -30,7 +30,7 @@ def where_clause(space: int, where: Filter) -> Clause:
 
 
 def rows_clause(space: int, where: Filter) -> Clause:
-    """The same for when the filter itself is the way in: through the table of tags where there is one."""
+    """The same for a query that the filter drives: through the table of tags if there is a tag."""
     if not where.tags:
         return where_clause(space, where)
     tag, *others = where.tags
@@ -69,8 +69,8 @@ def _pieces(space: int, where: Filter) -> Iterator[Clause]:
 
 
 def _source(prefix: str) -> Iterator[Clause]:
-    """A prefix as a range, which an index can walk and in which no character is a wildcard: the index holds the first
-    characters of a source, and a longer prefix is compared with the rest.
+    """A prefix as a range, which can use an index and has no wildcards. The index holds the first characters of a
+    source; a longer prefix is also compared with the whole.
     """
     yield from _range(f"left(m.source, {INDEXED})", "f_source", prefix[:INDEXED])
     if len(prefix) > INDEXED:

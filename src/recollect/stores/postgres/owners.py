@@ -1,4 +1,4 @@
-"""Whose requests are under way: which open store claimed a key, and whether its process is still there.
+"""Which open store claimed an idempotency key, and whether its process is still alive.
 
 An open store that claims keys holds an advisory lock on a connection of its own. The server releases the lock when the
 connection ends, and that ends with the process, however it ends: an owner without its lock is dead. See `claim` in

@@ -1,6 +1,4 @@
-"""The Postgres store: one database that a team shares, which holds the memories and can search them by word, by meaning
-and by link.
-"""
+"""The Postgres store: one database that a team shares. It holds the memories and searches by word, meaning and link."""
 
 from __future__ import annotations
 
@@ -107,7 +105,7 @@ class PostgresStore(SqlStore):
         return f"schema {self.settings.schema} of {place}"
 
     async def open(self) -> None:
-        """Open the database, or start the server first. A store that is missing is made, unless that is not wanted."""
+        """Open the database, starting a private server first. Creates a missing store if `create` was set."""
         await self._start(create=self._create)
         try:
             await self._connections.open(create=self._create)
@@ -116,7 +114,7 @@ class PostgresStore(SqlStore):
             raise
 
     async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
-        """Bring the database to the newest version and index texts by these configurations, or say what that takes."""
+        """Migrate the database and build text indexes for these configurations; what was done, or would be."""
         await self._start(create=not dry_run)
         try:
             steps, advice = await self._connections.migrate(dry_run=dry_run, row_security=row_security)

@@ -1,4 +1,4 @@
-"""Storing, changing and forgetting memories with all that hangs on them: words, tags, vectors, links.
+"""Storing, changing and forgetting memories, with their words, tags, vectors and links.
 
 Functions of a connection, inside the write transaction of their caller. Others write at the same time: whoever writes
 into a thread holds its lock before reading it, rows are locked in their order, and what somebody else has stored
@@ -51,7 +51,7 @@ async def add(db: Database, space: Space, batch: Sequence[Record], rows: Sequenc
 
 
 async def supersede(db: Database, space: Space, old: str, new: Record | str, *, now: datetime) -> Memory:
-    """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
+    """Mark a memory as replaced by another, which is stored first if it is new. An error undoes both."""
     await db.execute(Q["lock_successions"], {"space": space.number})
     by = new if isinstance(new, str) else await _successor(db, space, old, new)
     contents.check_succession(await fetch(db, space, (old, by)), old, by)
@@ -83,8 +83,8 @@ async def update(
     now: datetime,
     generation: Generation | None = None,
 ) -> Memory:
-    """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
-    goes: the vector, and the memory's own links to its nearest.
+    """Change the named fields, and with them the hash, words and tags. A new title or text removes the vector and the
+    memory's links to its nearest.
     """
     contents.check_changes(changes)
     if vector is not None and generation not in (None, await _model(db)):
@@ -123,8 +123,8 @@ async def _change(
 
 
 async def forget(db: Database, space: Space, ids: Sequence[str]) -> int:
-    """Delete memories and all that hangs on them. A memory that a forgotten one had superseded stays superseded:
-    what was once corrected does not come back because the correction is gone.
+    """Delete memories with their words, vectors and links. A memory that a forgotten one had superseded stays
+    superseded: forgetting a correction does not bring back what it corrected.
     """
     number = space.number
     here = {"space": number, "ids": list(ids)}
@@ -145,7 +145,7 @@ async def forget(db: Database, space: Space, ids: Sequence[str]) -> int:
 async def put_vectors(
     db: Database, space: Space, embedded: Sequence[tuple[Memory, Vector]], *, generation: Generation | None = None
 ) -> None:
-    """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
+    """Attach vectors, except to memories that were forgotten or changed meanwhile."""
     contents.check_is_current(generation, await _model(db))
     found = await rows_of(db, Q["embedding"], space=space.number, ids=[memory.id for memory, _ in embedded])
     made = contents.fitting(embedded, {id: (title, text) for id, _, title, text in found})
@@ -230,13 +230,13 @@ async def _places(db: Database, space: int, memories: Sequence[Memory]) -> list[
 
 
 async def _placed(db: Database, space: int, memory: Memory) -> Memory:
-    """A changed memory with its place, as it will read when it is fetched again."""
+    """A changed memory with its place, as a later fetch returns it."""
     (place,) = await _places(db, space, [memory])
     return decode(memory.space, encode(memory, place=place, embedding=memory.embedding))
 
 
 async def _replace(db: Database, space: int, hash: bytes, old: Stored, new: Memory) -> None:
-    """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
+    """Overwrite the old memory. If it moves in its thread, its old neighbours lose its words first."""
     row = old.row
     if contents.position(new) != contents.position(old.memory):
         await words.remove(db, space, [row])

@@ -27,8 +27,8 @@ def where_clause(space: int, where: Filter) -> SQL:
 
 
 def rows_query(space: int, where: Filter) -> SQL:
-    """A query for every row that passes, for when the filter itself is the way in: through its first tag where
-    there is one, else through the index that SQLite finds narrowest.
+    """A query for every row that passes: through the first tag if there is one, else through the index that SQLite
+    chooses.
     """
     if not where.tags:
         condition, values = where_clause(space, where)
@@ -39,14 +39,14 @@ def rows_query(space: int, where: Filter) -> SQL:
 
 
 def among_query(space: int, where: Filter) -> SQL:
-    """A query for rows among which all are that pass: those of the first tag, which an index lists without looking at a
-    memory, or else those that pass.
+    """A query for rows that include all that pass: those of the first tag, which an index lists without reading the
+    memories, or else exactly those that pass.
     """
     return (Q["tagged"], [space, where.tags[0]]) if is_listed(where) else rows_query(space, where)
 
 
 def passing_rows(db: apsw.Connection, condition: SQL, rows: Sequence[int]) -> list[tuple[int, str, bool]]:
-    """Which of some rows meet a condition, their ids, and whether they stand in a thread."""
+    """Which of some rows meet a condition, their ids, and whether they are in a thread."""
     sql, values = condition
     found: list[tuple[int, str, bool]] = json.loads(
         db.execute(Q["passing"].format(where=sql), [as_json(rows), *values]).get
@@ -88,7 +88,7 @@ def _marks(values: tuple[str, ...]) -> str:
 
 
 def _prefix(column: str, prefix: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """A prefix as a range, which an index can walk and in which no character is a wildcard."""
+    """A prefix as a range, which can use an index and has no wildcards."""
     yield f"{column} >= ?", (prefix,)
     end = first_after(prefix)
     if end:

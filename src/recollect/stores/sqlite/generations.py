@@ -1,4 +1,4 @@
-"""Which models made the vectors: one generation answers, a next one is filled beside it, old ones are kept a while."""
+"""Embedding models (generations): the current one answers, the next one is being filled, old ones are kept a while."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ _BUILD_TRIES: Final = 3
 
 
 def current(db: apsw.Connection) -> tuple[int, Generation] | None:
-    """The number and the model of the vectors that answer."""
+    """The number and the model of the current generation."""
     found = db.execute(Q["current"]).fetchone()
     return (found[0], Generation(found[1], found[2])) if found else None
 
 
 def model_of(db: apsw.Connection) -> Generation | None:
-    """The model of the vectors that answer."""
     known = current(db)
     return known[1] if known else None
 
 
 def searchable(db: apsw.Connection, wanted: Generation | None) -> int | None:
-    """The number of a generation that can be searched, by default of the current one; None while there is none.
-    Raises EmbeddingMismatch for one that cannot.
+    """The number of a generation that can be searched, by default the current one; None if there is none. Raises
+    EmbeddingMismatch if the wanted one is gone.
     """
     known = current(db)
     if known is None or wanted in (None, known[1]):
@@ -140,7 +139,7 @@ def _publish(db: apsw.Connection, wanted: Generation, without: Mapping[str, Sequ
 
 
 def _drop_some(db: apsw.Connection, wanted: Generation) -> bool:
-    """Whether nothing is left of it."""
+    """Delete some of its vectors; whether none are left."""
     number, state = _found(db, wanted)
     contents.check_may_drop(wanted, state)
     if state == "gone":

@@ -1,8 +1,8 @@
-"""What a file must be to be opened as a store, and the way from an older version to this one.
+"""Checks that a file can be opened as a store, and migrates it from older versions.
 
-`sql/schema.sql` is the whole schema as it is now, and what a new file gets. `sql/migrations/NNN_what.sql` leads from
-version NNN - 1 to NNN, the first being 002; a test proves that both ways end in the same schema. The file's header
-says what it is: SQLite's `application_id` that it is a store of ours, `user_version` which schema it has.
+`sql/schema.sql` is the current schema, which a new file gets. `sql/migrations/NNN_what.sql` leads from version NNN - 1
+to NNN, starting with 002; a test proves that both ways end in the same schema. SQLite's `application_id` in the header
+marks a file as ours, and `user_version` is the schema version.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from recollect.stores.sqlite.transactions import writing
 
 APPLICATION_ID: Final = int.from_bytes(b"RCLT", "big")
 PAGE_SIZE: Final = 8192
-"""Five vectors of 384 numbers fit on such a page, and only two on one of SQLite's usual 4096 bytes."""
+"""Fits five vectors of 384 numbers; SQLite's default of 4096 bytes fits only two."""
 _MAGIC = b"SQLite format 3\x00"
 
 
 def shipped() -> Mapping[int, str]:
-    """Each migration's SQL by the version it leads to."""
     return steps_beside(__name__)
 
 
 def inspect(path: Path) -> None:
-    """Refuse a file that is no store of ours, or a newer one, by its header alone: SQLite never opens it, so it
-    stays as it is. A missing or an empty file is fine.
+    """Raise for a file that is not a store, or a newer one, by its header alone, so that SQLite never opens it. A
+    missing or empty file is fine.
     """
     header = _header(path)
     ours = header.startswith(_MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
@@ -44,7 +43,7 @@ def inspect(path: Path) -> None:
 
 
 def steps(path: Path) -> list[str]:
-    """What stands between a file and the newest version, in words. Refuses what `inspect` refuses."""
+    """The steps from a file to the newest version, in words. Raises what `inspect` raises."""
     inspect(path)
     header = _header(path)
     target = newest(shipped())

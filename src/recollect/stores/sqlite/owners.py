@@ -1,4 +1,4 @@
-"""Whose requests are under way: which open store claimed a key, and whether its process is still there.
+"""Which open store claimed an idempotency key, and whether its process is still alive.
 
 An open store that claims keys holds SQLite's own lock on a file of its own, in a folder beside the store. The system
 releases the lock when the process ends, however it ends: an owner whose lock is free is dead, and so is one whose file

@@ -1,7 +1,7 @@
-"""Where terms stand in the word index: FTS5's postings as arrays, with all that BM25 asks of a row.
+"""FTS5's postings as arrays, with all that BM25 needs of a row.
 
-A row enters FTS5 under a key that holds its length beside its number. FTS5's own bm25() looks each row's length up in
-another table, one row at a time, which takes it longer than all the rest.
+A row's key in FTS5 holds its number and its length. FTS5's own bm25() looks up each length in another table, row by
+row, which takes longer than everything else.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 LENGTH_BITS: Final = 16
 LONGEST: Final = (1 << LENGTH_BITS) - 1
-"""What is longer counts as this long: with a hundred times the usual length a term is worth next to nothing anyway."""
+"""Longer rows count as this long: in a text that long a term is worth almost nothing."""
 
 PLACES_PER_ROW: Final = 20
-"""Occurrences of a term that are read, for each row that may hold it. Where long texts repeat a term more often, its
-rows are asked one by one, which takes longer, but no more memory than they are worth."""
+"""Occurrences of a term that are read, per matching row. If long texts repeat it more often, its rows are read one by
+one, which is slower but bounds memory."""
 
 _IN_CONTEXT: Final = 1
 _WEIGHTS: Final = (TITLE, TEXT, CONTEXT)  # in the order of the index's columns
@@ -40,7 +40,7 @@ Q = load(__name__, "words.sql")
 
 
 class Postings(NamedTuple):
-    """The keys of the rows that hold a term, ascending, and how often each does, by what that counts in each field."""
+    """The keys of the rows that hold a term, ascending, and its weighted occurrences in each."""
 
     keys: Rows
     counts: npt.NDArray[np.float64]
@@ -50,24 +50,24 @@ NO_POSTINGS: Final = Postings(np.empty(0, np.int64), np.empty(0))
 
 
 def register(db: apsw.Connection) -> None:
-    """Give a connection what reading postings needs."""
+    """Register what reading postings needs on a connection."""
     db.execute(Q["make_places"])
     db.register_fts5_function("occurrences", _occurrences)
 
 
 def key(row: int, length: int) -> int:
-    """Under which key a row of some length enters the index; words.sql says the same."""
+    """The key of a row in the index; words.sql computes the same."""
     return row << LENGTH_BITS | min(length, LONGEST)
 
 
 def is_token(term: str) -> bool:
-    """Whether the index holds a term as it stands: its tokenizer neither splits nor folds it."""
+    """Whether the tokenizer neither splits nor folds a term."""
     return not _SPLIT_OR_FOLDED.search(term)
 
 
 def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int, context: bool) -> list[Postings]:
-    """The postings of FTS5 expressions. Each comes with the token that it stands for, or None if it is more than that.
-    None matches more than so many rows; `context` says whether a token counts there, too.
+    """The postings of FTS5 expressions, each given with its token, or None if it is not a single token. None of them
+    matches more than `most_rows` rows. `context` says whether occurrences in the context count.
     """
     tokens = [token for token in asked.values() if token is not None]
     most = PLACES_PER_ROW * most_rows
@@ -82,7 +82,7 @@ def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int
 
 
 def among(rows: SQL | None) -> SQL:
-    """The condition that a row of the index is one that a query lists; none, where no query is given."""
+    """The condition that restricts the index to the rows of a query; empty without a query."""
     if rows is None:
         return "", []
     query, values = rows
@@ -90,7 +90,7 @@ def among(rows: SQL | None) -> SQL:
 
 
 def read_among(db: apsw.Connection, expressions: Sequence[str], rows: SQL | None = None) -> list[Postings]:
-    """The same among those rows that a query lists, or all: row by row, in Python, and so for few rows."""
+    """The same, optionally among the rows of a query. Row by row in Python, so only for few rows."""
     condition, values = among(rows)
     statement = Q["matches"].format(among=condition)
     found: list[list[tuple[int, float]]] = [[] for _ in expressions]
@@ -110,7 +110,7 @@ def first_of_each(values: Rows) -> Rows:
 
 
 def _counted(places: Rows, *, context: bool) -> Postings:
-    """Out of one number for each occurrence: twice the key, and one more in the context."""
+    """Postings from occurrences, each encoded as twice the key, plus one in the context."""
     if not context:
         places = places[places & 1 != _IN_CONTEXT]
     if not len(places):
@@ -121,5 +121,5 @@ def _counted(places: Rows, *, context: bool) -> Postings:
 
 
 def _occurrences(api: apsw.FTS5ExtensionApi, /, *_: object) -> float:
-    """How often the current row holds the one phrase that is asked for."""
+    """The weighted occurrences of the query's only phrase in the current row."""
     return sum(weight * len(api.phrase_column_offsets(0, column)) for column, weight in enumerate(_WEIGHTS))

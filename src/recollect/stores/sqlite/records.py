@@ -76,7 +76,7 @@ def pending(db: apsw.Connection, space: Space, *, limit: int) -> list[Memory]:
 
 
 def fail_vectors(db: apsw.Connection, space: Space, ids: Sequence[str]) -> None:
-    """No tick: what has no vector is found as before."""
+    """No tick: searches do not change."""
     db.execute(Q["set_failed"], (space.number, as_json(ids)))
 
 
@@ -98,12 +98,11 @@ def history(db: apsw.Connection, space: Space, id: str, *, limit: int) -> list[s
 
 
 def mark_hits(db: apsw.Connection, space: Space, hits: Mapping[str, int], *, now: datetime) -> None:
-    """No tick: hits decide nothing about what is found."""
+    """No tick: searches do not depend on hits."""
     db.executemany(Q["mark_hits"], [(space.number, id, count, micros(now)) for id, count in hits.items()])
 
 
 def mark_used(db: apsw.Connection, space: Space, ids: Sequence[str], *, now: datetime) -> int:
-    """No tick, either."""
     return len(list(db.executemany(Q["mark_used"], [(space.number, id, micros(now)) for id in ids])))
 
 
@@ -115,7 +114,7 @@ def most_useful(db: apsw.Connection, space: Space, per_hit: float) -> float:
 def set_qualities(db: apsw.Connection, space: Space, qualities: Mapping[str, float]) -> int:
     changed = len(list(db.executemany(Q["set_quality"], [(space.number, *one) for one in qualities.items()])))
     if changed:
-        tick(db)  # filters ask for quality
+        tick(db)  # filters use quality
     return changed
 
 

@@ -92,7 +92,7 @@ class SqliteStore(SqlStore):
 
     @classmethod
     def temporary(cls) -> SqliteStore:
-        """A store that is gone when it is closed."""
+        """A store that is deleted when it is closed."""
         folder = TemporaryDirectory(prefix="recollect-")
         store = cls(Path(folder.name, "memory.db"))
         store._folder = folder
@@ -103,16 +103,16 @@ class SqliteStore(SqlStore):
         return str(self.path.resolve())
 
     async def open(self) -> None:
-        """Open the file, made with its folder if it is missing; one that is no store is left untouched."""
+        """Open the file, and create it with its folder if it is missing. A file that is not a store is not touched."""
         await self._connections.open()
 
     async def migrate(self, *, dry_run: bool, row_security: bool = False, words: Sequence[str] = ()) -> Migration:
-        """What opening the file does, or would do, to bring it to the newest version."""
+        """Open the file, which migrates it, and build text indexes; what was done, or would be."""
         if row_security:
-            raise ConfigError(f"{self.path} is an SQLite file and can have no row security, which Postgres alone has")
+            raise ConfigError(f"{self.path} is a SQLite file, and only Postgres has row security: leave it out")
         if unknown := [name for name in words if name not in text_indexes.NAMES]:
             raise ConfigError(
-                f"{self.path} is an SQLite file and knows no text-search configuration {unknown[0]!r}; it knows: "
+                f"{self.path} is a SQLite file and has no text-search configuration {unknown[0]!r}: use one of "
                 f"{', '.join(text_indexes.NAMES)}"
             )
         steps = await asyncio.to_thread(migrations.steps, self.path)
@@ -138,7 +138,7 @@ class SqliteStore(SqlStore):
             await asyncio.to_thread(self._folder.cleanup)
 
     def bulk(self, expected: int = 0) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 (see below)
-        """Nothing is to be done: the indexes of vectors catch up by themselves."""
+        """Does nothing: the vector indexes catch up by themselves."""
         return nullcontext()
 
     async def settle(self, space: str) -> None:  # noqa: ARG002 (one index is built at a time)
@@ -153,11 +153,11 @@ class SqliteStore(SqlStore):
         )
 
     async def save(self, file: Path) -> dict[str, int]:
-        """Write all that is here at this moment to a new file; memories by space."""
+        """Write a snapshot to a new file; memories by space."""
         return await self._connections.read(lambda db: backups.write(db, file))
 
     async def seal(self) -> backups.Seal:
-        """Check this file, which is not open, and seal it as a backup."""
+        """Check this closed file, and seal it as a backup."""
         return await self._connections.alone(lambda db: backups.seal(db, self.path))
 
     # Records
@@ -215,23 +215,21 @@ class SqliteStore(SqlStore):
         return answer
 
     def _text_index(self, name: str) -> asyncio.Task[None]:
-        """The first recipe that asks for a seed's words has their index made. Whoever stops waiting for it, as a lane
-        does that is late, does not stop it: a later recall finds it done.
-        """
+        """The task that builds a text index. A caller that stops waiting, such as a late lane, does not stop it."""
         if name not in self._building:
             self._building[name] = asyncio.create_task(self._build_text_index(name), name=name)
             self._building[name].add_done_callback(self._built)
         return self._building[name]
 
     async def _build_text_index(self, name: str) -> None:
-        """Batch by batch: others may write between, and closing the store ends it there."""
+        """Build batch by batch: others may write in between, and closing the store stops it."""
         while not await self._connections.write(lambda db: text_indexes.build_index(db, name)):
             pass
 
     def _built(self, task: asyncio.Task[None]) -> None:
         del self._building[task.get_name()]
         if not task.cancelled():
-            task.exception()  # seen: whoever still waits is told, and the next search tries again
+            task.exception()  # retrieved: callers that wait get it, and the next search retries
 
     # Vectors
 

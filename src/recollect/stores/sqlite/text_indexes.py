@@ -1,7 +1,7 @@
-"""The seeds' text indexes: Postgres' `simple` or `english` words, all of which must match, and Postgres' scores.
+"""Text indexes that match and score like Postgres' text search, with its `simple` or `english` words.
 
-A file carries such an index from the first recipe on that asks for it. FTS5 finds candidates; whether one matches, and
-its score, is computed from the positions of the question's words by an auxiliary function.
+A file gets such an index when a recipe first needs it. FTS5 finds candidates; an auxiliary function computes from the
+positions of the question's words whether one matches, and its score.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from recollect.types import Filter, Scored
 
 READY: Final = "ready"
 STOP_WORD: Final = "."
-"""Keeps a stop word's position; no question asks for it."""
+"""Keeps a stop word's position; no question contains it."""
 
 Q = load(__name__, "words.sql")
 _READINGS: Final[dict[str, Callable[[Configuration, str], Question | None]]] = {"plain": plain, "websearch": websearch}
@@ -43,28 +43,28 @@ _CONFIGURATIONS: Final[dict[str, Configuration]] = {"words_simple": "simple", "w
 NAMES: Final[dict[str, str]] = {configuration: name for name, configuration in _CONFIGURATIONS.items()}
 """The index of each configuration."""
 WAITED_FOR: Final = 20_000
-"""Memories that a question waits for where its index lacks them; of more it is told how far the index is."""
+"""A search waits for an index that lacks at most this many memories; else it raises IndexBuilding."""
 
 
 def register(db: apsw.Connection) -> None:
-    """Give a connection the functions that the searches here use."""
+    """Register the functions that these searches use on a connection."""
     db.register_fts5_function("text_rank", _text_rank)
     db.create_scalar_function("title_contains", _title_contains, 2, deterministic=True)
 
 
 def missing_index(db: apsw.Connection, search: WordSearch) -> str | None:
-    """The index that a search needs and that is not there, or not complete; build it before searching."""
+    """The index that a search needs and that is missing or incomplete: build it first."""
     if search.match == "any":
         return None
     name = f"words_{search.words}"
     if name not in _CONFIGURATIONS:
         known = ", ".join(_CONFIGURATIONS.values())
-        raise InvalidRequest(f"a store in a file knows no {search.words!r} words; it knows: {known}")
+        raise InvalidRequest(f"a SQLite store has no {search.words!r} words: use one of {known}")
     return None if _carried(db).get(name) == READY else name
 
 
 def is_ready(configuration: str, db: apsw.Connection) -> bool:
-    """Whether the index of a configuration is there and complete."""
+    """Whether the index of a configuration is complete."""
     return _carried(db).get(NAMES[configuration]) == READY
 
 
@@ -74,7 +74,7 @@ def step(configuration: str) -> str:
 
 
 def how_far(name: str, db: apsw.Connection) -> str:
-    """How far an index is, in words, where it lacks so much that nobody waits for it; otherwise nothing."""
+    """The progress of an index, in words, if it lacks too much to wait for; otherwise an empty string."""
     reached, last = _carried(db).get(name, 0), db.execute(Q["last_row"]).get
     if reached == READY or last - int(reached) <= WAITED_FOR:
         return ""
@@ -83,10 +83,10 @@ def how_far(name: str, db: apsw.Connection) -> str:
 
 
 def build_index(db: apsw.Connection, name: str, batch: int = 2_000) -> bool:
-    """Index the next memories, the first time creating the index; True when all are in.
+    """Index the next memories, creating the index the first time; True when all are in.
 
-    Call it in one writing transaction after another, so that other writers get their turn in between. Memories that
-    are written meanwhile find the index there and enter it by themselves.
+    Call it in one write transaction after another, so that other writers get a turn. Memories that they write enter the
+    index directly.
     """
     reached = _carried(db).get(name, 0)
     if reached == READY:
@@ -104,7 +104,7 @@ def build_index(db: apsw.Connection, name: str, batch: int = 2_000) -> bool:
 
 
 def put(db: apsw.Connection, space: int, texts: Sequence[tuple[int, str]]) -> None:
-    """Index (row, text) in every text index that the file carries."""
+    """Add (row, text) to every text index of the file."""
     for name in _carried(db):
         db.executemany(
             Q["put_text"].format(name=name), ((row, _placed(_CONFIGURATIONS[name], space, text)) for row, text in texts)
@@ -112,13 +112,13 @@ def put(db: apsw.Connection, space: int, texts: Sequence[tuple[int, str]]) -> No
 
 
 def remove(db: apsw.Connection, rows: Sequence[int]) -> None:
-    """Take rows out of every text index that the file carries."""
+    """Remove rows from every text index of the file."""
     for name in _carried(db):
         db.execute(Q["remove_texts"].format(name=name), (json.dumps(rows),))
 
 
 def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int) -> WordHits:
-    """The memories that hold every word of the question, or whose title contains it if that is worth something."""
+    """The memories that hold every word of the question, or whose title contains it if titles have a boost."""
     name = f"words_{search.words}"
     condition, values = where_clause(space, where)
     statements: list[str] = []
@@ -137,8 +137,8 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
 
 
 def expression(space: int, question: Question) -> str:
-    """What FTS5 has to look for: at least every row that matches. The question's words come last, each a phrase of
-    its own, so that their positions can be asked for.
+    """The FTS5 query for candidates: at least every row that matches. The question's words come last, each as a phrase,
+    so that the function can read their positions.
     """
     words = [_quoted(space, word) for word in words_of(question)]
     if isinstance(question, Lexeme) or (isinstance(question, And) and all(isinstance(q, Lexeme) for q in question.all)):
@@ -161,7 +161,7 @@ def _candidates(space: int, question: Question) -> str:
 
 
 def _quoted(space: int, word: str = "") -> str:
-    """A word of a space as FTS5 reads it; without a word, what every text of the space ends with."""
+    """A word of a space in FTS5 syntax; without a word, the mark that ends every text of the space."""
     return '"' + f"{space}:{word}".replace('"', '""') + '"'
 
 
@@ -176,7 +176,7 @@ def _carried(db: apsw.Connection) -> dict[str, int | str]:
 
 
 def _text_rank(api: apsw.FTS5ExtensionApi, /, *arguments: Any) -> float | None:
-    """The score of the current row; None when a phrase, or what must be absent, shows that it does not match."""
+    """The score of the current row, or None if it does not match."""
     if api.aux_data is None:  # the first row of a search
         configuration, match, score, text = arguments
         question = _READINGS[match](configuration, text)

@@ -10,16 +10,16 @@ import apsw
 
 @contextmanager
 def writing(db: apsw.Connection) -> Iterator[None]:
-    """All of the block or nothing, begun as the only writer there is.
+    """Run a block in one write transaction.
 
-    Not `with db`: apsw then keeps the interpreter's lock while it waits for another writer and for the disk, and the
-    event loop stands still as long; its `execute` lets go of it.
+    Not `with db`: apsw would hold the interpreter's lock while it waits for another writer or the disk, and block the
+    event loop. Its `execute` releases the lock.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # SQLite undoes it by itself when the disk is full
+        if db.in_transaction:  # SQLite rolls back by itself when the disk is full
             db.execute("ROLLBACK")
         raise

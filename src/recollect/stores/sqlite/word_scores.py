@@ -1,8 +1,7 @@
-"""BM25 for one space, out of where its terms stand.
+"""BM25 for one space, computed from postings.
 
-Every term is stored with its space ("7:invoice"), so a term's postings, and with them its document frequency, belong to
-one space; a row's length is compared with the average of its space. Where a search is `within` some namespaces, only
-their rows are counted, compared and read.
+Every term is stored with its space ("7:invoice"), so its postings and document frequency belong to one space. A row's
+length is compared with the average of its space. A search `within` namespaces counts and reads only their rows.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
     from recollect.stores.exact import Rows
 
 ALL: Final = -1
-"""No limit, as SQLite says it."""
+"""SQLite's "no limit"."""
 MOST_COUNTS: Final = 10_000
-"""Counts that are kept in memory."""
+"""Counts kept in memory."""
 
 Q = load(__name__, "words.sql")
 
 
 class Counts:
-    """What was counted in one file, shared by all its connections, kept until any process writes to it."""
+    """Counts of one file, shared by its connections, and kept until any process writes to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +47,7 @@ class Counts:
         self._known: dict[tuple[str, int], int] = {}
 
     def at(self, seq: int) -> dict[tuple[str, int], int]:
-        """What is known as of a transaction; who still reads an older state counts for itself."""
+        """The counts as of a transaction. Readers of an older snapshot get an empty dict."""
         with self._lock:
             if seq > self._seq or len(self._known) > MOST_COUNTS:
                 self._seq, self._known = max(seq, self._seq), {}
@@ -70,14 +69,14 @@ class Frequencies:
             self.size = self._once("space_size", space)
             terms = self._once("space_terms", space)
         self.average_length = terms / max(self.size, 1)
-        """How many terms the word index holds of a memory."""
+        """Terms per memory."""
 
     def matching(self, expression: str, most: int = ALL) -> int:
-        """How many rows match, counted no further than `most`."""
+        """How many rows match, counted up to `most`."""
         return self.all_matching([expression], most)[0]
 
     def all_matching(self, expressions: Sequence[str], most: int = ALL) -> list[int]:
-        """The same for several, those that are not known yet in one statement."""
+        """The same for several; one statement counts those that are not known yet."""
         known = self._known
         keys = {each: (self._where + each, most) for each in expressions}
         unknown = [each for each, key in keys.items() if key not in known]
@@ -96,15 +95,13 @@ class Frequencies:
 
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
-    """Adjacent terms of a space as an FTS5 string, in which nothing has a meaning of its own."""
+    """Adjacent terms of a space as a quoted FTS5 string."""
     quoted = '"' + " ".join(f"{space}:{term}" for term in terms).replace('"', '""') + '"'
     return quoted if context else "{title text} : " + quoted
 
 
 def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> tuple[list[Part], bool]:
-    """The question's rarest parts within a budget, and whether others that this space holds were left out. Nothing is
-    counted beyond the budget: what is so common is left out.
-    """
+    """The question's rarest parts within a budget, and whether others that this space holds were left out."""
     wanted = [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
     wanted += [(phrase, 1.0) for phrase in _phrases(counts, space, search)]
     rows = counts.all_matching([each for each, _ in wanted], budget + 1)
@@ -114,7 +111,7 @@ def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> 
 
 
 def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[str]:
-    """The phrases that are worth looking up."""
+    """The phrases whose rarest term is rare enough to look up."""
     for phrase in search.phrases:
         singles = (expression(space, [term], context=search.context) for term in phrase)
         if any(counts.matching(single, bm25.PHRASE_BUDGET + 1) <= bm25.PHRASE_BUDGET for single in singles):
@@ -143,7 +140,7 @@ def search(db: apsw.Connection, space: int, search: WordSearch, where: Filter, l
 def _postings(
     db: apsw.Connection, space: int, search: WordSearch, parts: Sequence[Part], among: SQL | None
 ) -> list[Postings]:
-    """Where each part stands, among those rows that a query lists, or at all."""
+    """The postings of each part, optionally among the rows that a query lists."""
     if among is not None:
         return postings.read_among(db, [part.expression for part in parts], among)
     tokens = {
@@ -173,18 +170,16 @@ class _Rated(NamedTuple):
         worths = np.repeat([part.worth for part in parts], [len(one.keys) for one in found])
         norms = K1 * (1 - B) + K1 * B / average * (keys & LONGEST)
         scores = worths * (K1 + 1) * counts / (counts + norms)
-        order = np.argsort(keys, kind="stable")  # quick, for each part's keys ascend
+        order = np.argsort(keys, kind="stable")  # fast, because each part's keys ascend
         keys = keys[order]
         begins = first_of_each(keys)
         return cls(keys[begins] >> LENGTH_BITS, np.add.reduceat(scores[order], begins))
 
     def among(self, rows: Rows) -> _Rated:
-        """Those of some rows."""
         kept = np.isin(self.rows, rows)
         return _Rated(self.rows[kept], self.scores[kept])
 
     def best(self, most: int) -> _Rated:
-        """The best, best first."""
         kept = slice(None) if most == ALL or most >= len(self.rows) else np.argpartition(-self.scores, most)[:most]
         rows, scores = self.rows[kept], self.scores[kept]
         order = np.argsort(-scores, kind="stable")
@@ -192,9 +187,7 @@ class _Rated(NamedTuple):
 
 
 def _look(db: apsw.Connection, condition: SQL, rated: _Rated, most: int, allowed: SQL | None) -> Look:
-    """The best rows, or the best of those that a query allows; then the filter, which is the last word: what is allowed
-    may be more than what passes.
-    """
+    """The best rows that pass the filter, optionally among those that a query allows, which may be more than pass."""
     if allowed is not None:
         rows = db.execute(Q["allowed"].format(rows=allowed[0]), allowed[1]).get
         rated = rated.among(np.fromstring(rows or "0", np.int64, sep=","))
@@ -205,8 +198,8 @@ def _look(db: apsw.Connection, condition: SQL, rated: _Rated, most: int, allowed
 
 
 class _Passing(NamedTuple):
-    """Rows among which all are that pass a filter, as a query; whether they are few, and few of all; whether an index
-    lists them.
+    """A query for rows that include all that pass a filter; whether they are few, a small share of all, and listed by
+    an index.
     """
 
     rows: SQL
@@ -216,7 +209,6 @@ class _Passing(NamedTuple):
 
     @classmethod
     def of(cls, db: apsw.Connection, space: int, where: Filter, size: int) -> _Passing:
-        """For a space of some size."""
         listed = is_listed(where)
         most = bm25.most_listed(size, listed=listed)
         rows, values = among_query(space, where)
@@ -225,8 +217,8 @@ class _Passing(NamedTuple):
 
 
 def _best(score: Callable[[int, SQL | None], Look], limit: int, passing: _Passing | None) -> list[Scored]:
-    """The best that pass the filter. Where few do, their rows are the way in. Otherwise a first look may find enough;
-    if not, all rows are looked at, or those that pass where they are quicker to list.
+    """The best rows that pass the filter. If few pass, only they are scored. Otherwise a first look may find enough; if
+    not, all rows are checked, or those that pass if listing them is faster.
     """
     if passing and passing.few:
         return bm25.best(score(ALL, passing.rows).hits, limit)

@@ -1,4 +1,4 @@
-"""Storing, changing and forgetting memories with all that hangs on them: words, tags, vectors, links.
+"""Storing, changing and forgetting memories, with their words, tags, vectors and links.
 
 Functions of a connection, inside the write transaction of their caller. A memory's rows in the tables come first:
 the word index reads the thread around it from there.
@@ -42,7 +42,7 @@ def add(db: apsw.Connection, space: Space, batch: Sequence[Record]) -> list[Reme
 
 
 def supersede(db: apsw.Connection, space: Space, old: str, new: Record | str, *, now: datetime) -> Memory:
-    """Mark a memory as replaced by another, which is stored first where it is new. What is refused undoes both."""
+    """Mark a memory as replaced by another, which is stored first if it is new. An error undoes both."""
     by = new if isinstance(new, str) else _successor(db, space, old, new)
     contents.check_succession(fetch(db, space, (old, by)), old, by)
     if old in records.successors(db, space.number, by):
@@ -71,8 +71,8 @@ def update(
     now: datetime,
     generation: Generation | None = None,
 ) -> Memory:
-    """Change the named fields, and with them the hash, the words and the tags. What belonged to another title or text
-    goes: the vector, and the memory's own links to its nearest.
+    """Change the named fields, and with them the hash, words and tags. A new title or text removes the vector and the
+    memory's links to its nearest.
     """
     contents.check_changes(changes)
     old = fetch(db, space, [id]).get(id)
@@ -108,8 +108,8 @@ def _change(
 
 
 def forget(db: apsw.Connection, space: Space, ids: Sequence[str]) -> int:
-    """Delete memories and all that hangs on them. A memory that a forgotten one had superseded stays superseded:
-    what was once corrected does not come back because the correction is gone.
+    """Delete memories with their words, vectors and links. A memory that a forgotten one had superseded stays
+    superseded: forgetting a correction does not bring back what it corrected.
     """
     number = space.number
     rows = list(row_numbers(db, number, ids).values())
@@ -131,7 +131,7 @@ def put_vectors(
     *,
     generation: Generation | None = None,
 ) -> None:
-    """Attach vectors; those of memories that are gone meanwhile, or say something else, are dropped."""
+    """Attach vectors, except to memories that were forgotten or changed meanwhile."""
     contents.check_is_current(generation, model_of(db))
     stored = fetch(db, space, [memory.id for memory, _ in embedded])
     made = contents.fitting(embedded, {id: contents.passage(memory) for id, memory in stored.items()})
@@ -173,13 +173,13 @@ def _insert(db: apsw.Connection, space: Space, new: Sequence[New]) -> dict[str, 
 
 
 def _placed(db: apsw.Connection, space: int, memory: Memory) -> Memory:
-    """A changed memory with its place, as it will read when it is fetched again."""
+    """A changed memory with its place, as a later fetch returns it."""
     (place,) = _places(db, space, [memory])
     return decode(memory.space, encode(memory, place=place, embedding=memory.embedding))
 
 
 def _replace(db: apsw.Connection, space: int, row: int, hash: bytes, old: Memory, new: Memory) -> None:
-    """Write a changed memory over the old one. What moves in its thread leaves its old neighbours first."""
+    """Overwrite the old memory. If it moves in its thread, its old neighbours lose its words first."""
     if contents.position(new) != contents.position(old):
         words.remove(db, space, [row])
     if contents.passage(new) != contents.passage(old):
