@@ -28,6 +28,7 @@ def test_remember_then_recall(cli: Cli) -> None:
     assert hit["snippet"]["text"] == "Invoice 12345 was paid on 3 May"
     assert set(answer) == {
         "hits",
+        "answerable",
         "degraded",
         "lanes",
         "took",

@@ -108,6 +108,18 @@ def test_the_reason_is_a_phrase() -> None:
     assert "words #1 +0.500  meaning #2 +0.400" in drawn(render.recall(an_answer("x")))
 
 
+def test_how_sure_a_hit_is_is_shown() -> None:
+    """Each hit has its confidence; where none is likely to answer, or none is sure enough, a line says so."""
+    sure = drawn(render.recall(an_answer("x")))
+    assert "confidence 0.50" in sure
+    assert "nothing relevant" in sure  # one half is not more likely than not
+    hit = replace(an_answer("x").hits[0], make_confidence=lambda: 0.9)
+    assert "nothing relevant" not in drawn(render.recall(an_answer("x", hits=(hit,))))
+    missed = drawn(render.recall(an_answer("x", hits=(), nearest_miss=hit)))
+    assert "nothing relevant is remembered; the nearest miss:" in missed
+    assert "confidence 0.90" in missed
+
+
 def test_the_lift_of_an_exact_match_is_a_reason() -> None:
     """What fusion adds beside the lanes is shown like a lane."""
     hit = an_answer("x").hits[0]

@@ -73,6 +73,7 @@ async def test_hits_have_their_reasons(reader: Reader, work: AsyncSpace) -> None
     words = await reader.read("/", q="door")
     assert "From Rank Raw Normalised Contribution" in words
     assert "1 hit in" in words
+    assert re.search(r"confidence 0\.\d\d", words)
     assert "keyword ok" in words
 
 

@@ -394,6 +394,8 @@ async def test_noise_is_not_an_answer(agent: str, work: AsyncSpace) -> None:
     async with over_http(agent) as mcp:
         noise = await mcp.call_tool("memory_recall", question)
         everything = await mcp.call_tool("memory_recall", {**question, "min_confidence": 0})
-    assert noise.structured_content["hits"] == []
+    assert (noise.structured_content["hits"], noise.structured_content["answerable"]) == ([], False)
+    assert noise.structured_content["nearest_miss"]["confidence"] < 0.1
     assert "Nothing relevant is remembered. The nearest miss" in text_of(noise)
     assert len(everything.structured_content["hits"]) == 1
+    assert text_of(everything).startswith("Probably nothing relevant is remembered")

@@ -70,6 +70,7 @@ async def scenario(here: Door, elsewhere: Door) -> list[Any]:
     moved = (await story.step(here, "supersede", old=office, text="The office is in Brno"))["id"]
     await story.step(here, "recall", query="where is the office?", limit=2)
     await story.step(here, "recall", query="office Prague", recipe="novamem")
+    await story.step(here, "recall", query="how do earthquakes start?", min_confidence=0.9)
     await story.step(here, "recall", query="office Prague", since="7d", until="tomorrow")
     await story.step(here, "recall", query="office Prague", until="yesterday")
     await story.step(here, "recall", query="office Prague", since="last week")
@@ -128,8 +129,11 @@ async def test_the_story_is_the_one_that_was_meant(expected: list[Any]) -> None:
     assert texts[0][0] == "The office is in Prague"
     assert texts[1][0] == "The office is in Brno"
     assert "The office is in Prague" not in texts[1]
-    assert texts[-1] == texts[4] == []
-    assert texts[3]
+    assert texts[-1] == texts[5] == []
+    assert texts[4]
+    assert [answer["answerable"] for answer in recalls[:4]] == [True, True, True, False]
+    assert all(0 < hit["confidence"] < 1 for answer in recalls for hit in answer["hits"])
+    assert (texts[3], recalls[3]["nearest_miss"]["confidence"] < 0.9) == ([], True)
     refusals = [answer["refused"] for _, answer in expected if isinstance(answer, dict) and "refused" in answer]
     assert [kind for kind, _ in refusals].count("NotFound") == 5
     assert [kind for kind, _ in refusals].count("InvalidRequest") == 11

@@ -7,13 +7,17 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
-from recollect.types import Hit
+from recollect.types import Hit, Recall
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 """What is JSON already: most of an answer, so it is looked for first."""
 JSON_ALREADY = "metadata"
 """A field that is taken as it is: it was checked when it was stored, and may be deep."""
-SHOWN_OF_A_HIT = ("memory", "score", "confidence", "why", "snippet", "before", "after")
+SHOWN: Mapping[type, tuple[str, ...]] = {
+    Hit: ("memory", "score", "confidence", "why", "snippet", "before", "after"),
+    Recall: ("hits", "answerable", *(field.name for field in fields(Recall) if field.name != "hits")),
+}
+"""Records that are shown with what they work out themselves."""
 
 
 def json_ready(value: object) -> Any:
@@ -44,8 +48,8 @@ _known: dict[type, tuple[str, ...]] = {}
 
 def shown_fields(kind: type) -> tuple[str, ...]:
     """What a record of this type is shown by; nothing, if it is no record."""
-    if issubclass(kind, Hit):
-        return SHOWN_OF_A_HIT
+    if kind in SHOWN:
+        return SHOWN[kind]
     if is_dataclass(kind):
         return tuple(field.name for field in fields(kind))
     return tuple(getattr(kind, "_fields", ()))

@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from recollect.types import Contribution, Expectation, PartKind, Why
 
+DOUBT = "probably nothing relevant is remembered; the nearest:"
+"""What a door says before the hits of an answer that is not answerable."""
+
 
 class Look(NamedTuple):
     """What a kind of part is called, and its colour on a terminal. The dashboard's colours are in its style sheet."""

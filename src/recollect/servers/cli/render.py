@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.recipes import RECIPES
-from recollect.servers.why import by_share, fate, label, look, origin
+from recollect.servers.why import DOUBT, by_share, fate, label, look, origin
 from recollect.types import (
     Expectation,
     Hit,
@@ -92,9 +92,8 @@ def memory_line(memory: Memory, space: str | None = None) -> Text:
 def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -> RenderableType:
     """An answer to a space: what is missing from it, its hits, where the expected memory went, how the lanes fared."""
     parts: list[RenderableType] = list(degraded(answer))
+    parts += sureness(answer)
     parts += [hit_block(rank, hit, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
-    if not answer.hits:
-        parts.append(Text(one_line(f"nothing found{only_kinds(answer.recipe)}")))
     if answer.truncated:
         parts.append(Text(f"truncated: {answer.truncated}", style=WARNING))
     if answer.expected:
@@ -103,6 +102,17 @@ def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -
         parts.append(lane_table(answer.lanes))
     parts.append(Text(f"{count(len(answer.hits), 'hit')} by {answer.recipe} in {answer.took:.0f} ms", style=QUIET))
     return Group(*parts)
+
+
+def sureness(answer: Recall) -> Iterable[RenderableType]:
+    """That nothing was found, or most likely nothing that answers; where nothing is sure enough, what came nearest."""
+    if answer.nearest_miss:
+        yield Text("nothing relevant is remembered; the nearest miss:\n", style=WARNING)
+        yield hit_block(1, answer.nearest_miss)
+    elif not answer.hits:
+        yield Text(one_line(f"nothing found{only_kinds(answer.recipe)}"))
+    elif not answer.answerable:
+        yield Text(f"{DOUBT}\n", style=WARNING)
 
 
 def only_kinds(recipe: str) -> str:
@@ -128,7 +138,8 @@ def hit_block(rank: int, hit: Hit, *, space: str | None = None, explain: bool = 
     body.append(marked(hit.snippet))
     body += [beside(memory) for memory in hit.after]
     body.append(contribution_table(hit.why) if explain else reason(hit.why))
-    body += [memory_line(hit.memory, space), Text(visible(hit.memory.id), style=QUIET), Text()]
+    sure = Text(f"confidence {hit.confidence:.2f}  ", style=QUIET, overflow="ellipsis", no_wrap=True)
+    body += [sure.append_text(memory_line(hit.memory, space)), Text(visible(hit.memory.id), style=QUIET), Text()]
     return hit_grid([(Text(str(rank), style="bold"), Text(f"{hit.score:.4f}"), Group(*body))])
 
 

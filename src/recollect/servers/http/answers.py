@@ -68,8 +68,9 @@ def shape(kind: Any) -> Any:
 def _model(kind: type) -> type[BaseModel]:
     """The model of a record, with the fields that are shown of it."""
     hints = get_type_hints(kind)
-    for name in set(shown_fields(kind)) - set(hints):  # a cached property
-        hints[name] = get_type_hints(vars(kind)[name].func)["return"]
+    for name in set(shown_fields(kind)) - set(hints):  # a property, which may be cached
+        made_by = vars(kind)[name]
+        hints[name] = get_type_hints(getattr(made_by, "func", None) or made_by.fget)["return"]
     made = document(kind.__name__, **{name: hints[name] for name in shown_fields(kind)})
     made.__doc__ = kind.__doc__
     return made

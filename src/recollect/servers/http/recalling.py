@@ -21,7 +21,11 @@ everywhere = APIRouter(tags=["recall"])
     "/recall", summary="Ask", responses=ok(Recall, "The hits, best first, each with its reasons.", note=True)
 )
 async def recall(space: Reading, body: Question, empty: EmptyNote) -> Response:
-    """Memories by meaning, words and links. `degraded` says that a lane did not answer, and `lanes` which and why."""
+    """Memories by meaning, words and links. `degraded` says that a lane did not answer, and `lanes` which and why.
+
+    `confidence` of a hit is the probability that it answers the question; `answerable` says whether it is more likely
+    than not that one of the hits does. With `min_confidence`, `nearest_miss` is the surest hit where none is left.
+    """
     options = body.given()
     found = await space.recall(options.pop("query"), **options)
     return answer(found, note="" if found.hits else await empty())

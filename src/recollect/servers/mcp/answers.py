@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recollect.servers.documents import json_ready
-from recollect.servers.why import fate, phrase
+from recollect.servers.why import DOUBT, fate, phrase
 from recollect.types import Hit, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
 
 SNIPPET = 240
@@ -32,8 +32,12 @@ def recalled(recall: Recall, space: str) -> Answer:
     """The hits of a recall in a space, best first, and whether something was missing."""
     missing = [f"{report.lane}: {report.reason}" for report in recall.lanes if report.incomplete]
     hits = [_hit(hit, space) for hit in recall]
-    document: dict[str, Any] = {"hits": hits, "degraded": recall.degraded}
+    document: dict[str, Any] = {"hits": hits, "answerable": recall.answerable, "degraded": recall.degraded}
     lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or [_nothing(recall)]
+    if recall.nearest_miss:
+        document["nearest_miss"] = _hit(recall.nearest_miss, space)
+    if hits and not recall.answerable:
+        lines.insert(0, DOUBT.capitalize())
     if recall.degraded:
         document["degraded_because"] = missing
         lines.insert(0, f"Degraded: a part of the answer may be missing ({'; '.join(missing)}).")
