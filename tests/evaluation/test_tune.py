@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from recollect import AsyncRecollect, ConfigError
-from recollect.evaluation.tune import Tuned, as_toml, candidates, choose, conformal, tune
+from recollect import AsyncRecollect, ConfigError, Draft, InvalidRequest
+from recollect.evaluation.tune import Tuned, as_toml, candidates, choose, conformal, tune, tune_from_use
 from recollect.recipes import recipe, with_own
 from recollect.settings import Settings
 
@@ -113,3 +114,50 @@ async def test_a_whole_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert tuned.threshold is not None
     assert tuned.said[0].startswith("no setting is proven to be better")
     assert 0 < tuned.threshold < 1
+
+
+WORDS = [f"{first}{second}" for first in ("red", "blue", "old", "new", "wet", "dry") for second in "abcdefghij"]
+
+
+async def asked_and_used(url: str, words: Sequence[str], embedder: str = "hashing") -> None:
+    """A space in which each question led to one memory."""
+    async with AsyncRecollect(url, embedder=embedder) as r:
+        work = r.space("work")
+        await work.remember_many(Draft(f"the {word} house by the sea", id=word) for word in WORDS)
+        for word in words:
+            await work.used(word, query=f"which house is {word}?")
+
+
+async def test_what_was_used_judges_the_recipes(tmp_path: Path) -> None:
+    """The same proofs as by a folder, with one question for each that led to a use; the space itself counts nothing."""
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    await asked_and_used(url, [*WORDS, *WORDS])
+    tuned = await tune_from_use("work", embedder="hashing", store_url=url)
+    assert (tuned.questions, tuned.changes) == (len(WORDS), {})
+    assert tuned.threshold is not None
+    assert 0 < tuned.threshold < 1
+    async with AsyncRecollect(url, embedder="hashing") as r:
+        assert (await r.space("work").usage()).total.recalls == 0
+        assert (await r.space("work").get(WORDS[0])).hits == 0
+
+
+async def test_a_few_uses_prove_nothing(tmp_path: Path) -> None:
+    """As few judged questions do; without any, it says how to note them."""
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    await asked_and_used(url, WORDS[:2])
+    tuned = await tune_from_use("work", embedder="hashing", store_url=url)
+    assert (tuned.changes, tuned.gain, tuned.threshold) == ({}, None, None)
+    assert tuned.said[0] == "2 questions are too few to choose settings by: 28 more are needed"
+    with pytest.raises(InvalidRequest, match="recollect used ID --query"):
+        await tune_from_use("another", embedder="hashing", store_url=url)
+
+
+async def test_a_recipe_that_misses_what_was_used_is_bettered(tmp_path: Path) -> None:
+    """A recipe that hardly looks at words is told to look at them more, by questions that only words can answer."""
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    await asked_and_used(url, WORDS, "hashing:8")
+    deaf = recipe("balanced").with_(weights={"vector": 1.0, "keyword": 0.1, "graph": 0.0})
+    tuned = await tune_from_use("work", base=deaf, embedder="hashing:8", store_url=url)
+    assert tuned.gain is not None
+    assert tuned.gain.low > 0
+    assert tuned.changes in ({"weights": {"keyword": 0.2}}, {"weights": {"vector": 0.5}})

@@ -48,3 +48,23 @@ def test_eval_of_a_folder_that_is_no_set(cli: Cli, tmp_path: Path) -> None:
     result = cli("eval", str(tmp_path), "--embedder", "hashing")
     assert result.exit_code == 2
     assert "corpus.jsonl" in result.stderr
+
+
+def test_tune_by_what_was_used(cli: Cli) -> None:
+    """`--from-use` takes the questions that led to a use; few of them prove nothing, and that is said."""
+    id = cli.remember("The red door")
+    cli("used", id, "--query", "which door is red?")
+    told = cli.json("tune", "--from-use")
+    assert (told["questions"], told["changes"], told["min_confidence"]) == (1, {}, None)
+    assert "1 questions are too few" in cli("tune", "--from-use").stdout
+    none = cli("tune", "--from-use", "--space", "another")
+    assert none.exit_code == 2
+    assert "has no question that led to a use" in none.stderr
+
+
+def test_tune_takes_a_folder_or_what_was_used(cli: Cli, judged: str) -> None:
+    """One of them."""
+    for given in ((), (judged, "--from-use")):
+        result = cli("tune", *given)
+        assert result.exit_code == 2
+        assert "either a folder" in result.stderr

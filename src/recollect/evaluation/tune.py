@@ -1,5 +1,6 @@
-"""What a user's own judged questions say about a recipe: which settings answer them better, and from which confidence
-on a hit can be relied on. It changes nothing that it cannot prove.
+"""What judged questions say about a recipe: which settings answer them better, and from which confidence on a hit can
+be relied on. A user judges them in a folder, or by what was used after it was recalled (from_use.py). Nothing changes
+that is not proven.
 
 candidates   the recipe with one setting changed at a time: what a leg weighs, how far the reranker is trusted
 chosen       by cross-validation: the best on four fifths of the questions, judged on the fifth that it has not seen
@@ -9,15 +10,17 @@ threshold    split conformal: of the questions that have an answer, all but the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from recollect.errors import InvalidRequest
+from recollect.evaluation.calibration import Judged
 from recollect.evaluation.compare import Interval, paired_bootstrap
+from recollect.evaluation.from_use import ask_again
 from recollect.evaluation.run import OnProgress, evaluate
 from recollect.recipes import Recipe, recipe
 
@@ -36,6 +39,16 @@ class Candidate(NamedTuple):
 
     recipe: Recipe
     changes: Mapping[str, Any]
+
+
+class Answered(Protocol):
+    """How a recipe answered some questions: nDCG@10 of each, and whether its best hit was right."""
+
+    @property
+    def ndcg(self) -> Sequence[float]: ...
+
+    @property
+    def best(self) -> Sequence[Judged]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +87,41 @@ async def tune(
     """Fit what may be fitted to the judged questions in a folder. `error` is the share of right answers that may stay
     below the threshold.
     """
+
+    def ask(recipes: Sequence[Recipe]) -> Awaitable[Sequence[Answered]]:
+        return evaluate(
+            folder, recipes=recipes, embedder=embedder or "local", store_url=store_url, on_progress=on_progress
+        )
+
+    return await _fitted(base, error, ask)
+
+
+async def tune_from_use(
+    space: str,
+    *,
+    base: str | Recipe = "balanced",
+    error: float = 0.1,
+    embedder: str | None = None,
+    store_url: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> Tuned:
+    """Fit what may be fitted to the questions of a space that led to a use, each answered by what was of use."""
+
+    def ask(recipes: Sequence[Recipe]) -> Awaitable[Sequence[Answered]]:
+        return ask_again(space, recipes, store_url=store_url, embedder=embedder, on_progress=on_progress)
+
+    return await _fitted(base, error, ask)
+
+
+async def _fitted(
+    base: str | Recipe, error: float, ask: Callable[[Sequence[Recipe]], Awaitable[Sequence[Answered]]]
+) -> Tuned:
+    """What the answers by each candidate say."""
     if not 0 < error < 1:
         raise InvalidRequest(f"error must be between 0 and 1, not {error!r}: 0.1 is one question in ten")
     start = recipe(base)
     tried = [Candidate(start, {}), *candidates(start)]
-    results = await evaluate(
-        folder,
-        recipes=[one.recipe for one in tried],
-        embedder=embedder or "local",
-        store_url=store_url,
-        on_progress=on_progress,
-    )
+    results = await ask([one.recipe for one in tried])
     scores = [result.ndcg for result in results]
     gain, chosen, said = choose(scores)
     right = [judged.confidence for judged in results[chosen].best if judged.right]

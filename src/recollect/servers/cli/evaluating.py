@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -54,27 +54,42 @@ def eval_(
 
 def tune(
     folder: Annotated[
-        Path, typer.Argument(help="Judged questions of your own: corpus.jsonl, queries.jsonl, qrels.tsv.")
-    ],
+        Path | None, typer.Argument(help="Judged questions of your own: corpus.jsonl, queries.jsonl, qrels.tsv.")
+    ] = None,
+    from_use: Annotated[
+        bool, typer.Option("--from-use", help="Judge by the questions of a space that led to a use, with no folder.")
+    ] = False,
     recipe: Annotated[
         str, typer.Option(metavar="NAME", help="The recipe to start from.", autocompletion=recipe_names)
     ] = "balanced",
     name: Annotated[str, typer.Option(help="The name of the new recipe.")] = "tuned",
     error: Annotated[float, typer.Option(help="The share of right answers that may be below the threshold.")] = 0.1,
     write: Annotated[bool, typer.Option("--write", help="Append the recipe to recollect.toml in this folder.")] = False,
+    space: opt.SpaceName = "default",
     embedder: opt.EmbedderSpec = None,
     store: opt.EvalStore = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Fit a recipe to your own judged questions, as far as they prove anything."""
+    """Fit a recipe to your own judged questions, as far as they prove anything.
+
+    With --from-use, --store is where the memories live, and --space whose they are. The questions are asked of a copy.
+    """
     from rich.text import Text
 
-    from recollect.evaluation.tune import as_toml
+    from recollect.evaluation.tune import as_toml, tune_from_use
     from recollect.evaluation.tune import tune as fit
 
+    if from_use == (folder is not None):
+        raise typer.BadParameter("give either a folder of judged questions or --from-use.", param_hint="FOLDER")
     with progress() as bar:
-        work = fit(folder, base=recipe, error=error, embedder=embedder, store_url=store, on_progress=_follow(bar))
-        tuned = asyncio.run(work)
+        how: Any = {
+            "base": recipe,
+            "error": error,
+            "embedder": embedder,
+            "store_url": store,
+            "on_progress": _follow(bar),
+        }
+        tuned = asyncio.run(tune_from_use(space, **how) if folder is None else fit(folder, **how))
     table = as_toml(name, tuned) if tuned.changes or tuned.threshold is not None else ""
     if write and table:
         with Path(FILE).open("a", encoding="utf-8") as file:
