@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
@@ -39,6 +40,8 @@ WINDOW = 50
 MAX_HITS = 100
 """The most hits of a recall, unless its recipe allows fewer."""
 MAX_WEIGHT = 1e9
+SHOWN = 80
+"""Characters of a refused value that are repeated."""
 VISIBLE = re.compile(r"[^\s\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 """A visible character: neither white space nor a control or formatting character."""
 NAME = re.compile(r"[^\x00-\x1f\x7f]+")
@@ -49,6 +52,16 @@ MINUTES = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 TIME_FORMS = "2026-05-03, 2026-05-03T10:00Z, 30m, 12h, 7d, 2w, now, today, yesterday or tomorrow"
 """Every form of a time, for error messages."""
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, without writing out all of it first."""
+    if isinstance(value, str):
+        return f"{value[:SHOWN]!r:.{SHOWN}}"
+    try:
+        return f"{reprlib.repr(value):.{SHOWN}}"
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def check_text(what: str, text: object, *, most_bytes: int = TEXT_BYTES) -> str:
@@ -90,7 +103,7 @@ def check_name(what: str, name: object, *, most: int = NAME_CHARACTERS) -> str:
 def check_names(what: str, names: object, *, most: int) -> tuple[str, ...]:
     """Several short names, without repeats, in the caller's order."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidRequest(f"{what}s must be a list of texts, not {names!r:.80}")
+        raise InvalidRequest(f"{what}s must be a list of texts, not {shown(names)}")
     given = list(islice(names, MAX_LIST_ITEMS + 1))
     if len(given) > MAX_LIST_ITEMS:
         raise InvalidRequest(f"more than {MAX_LIST_ITEMS:,} {what}s were given, and at most {most} are allowed")
@@ -111,24 +124,24 @@ def check_number(
 ) -> float:
     """A number from `least` to `most`; with `above`, above that number, and at most `most`."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        raise InvalidRequest(f"{what} must be a {'whole ' if whole else ''}number, not {value!r:.80}")
+        raise InvalidRequest(f"{what} must be a {'whole ' if whole else ''}number, not {shown(value)}")
     if above is not None and not above < value <= most:
-        raise InvalidRequest(f"{what} is {value}, and must be above {above:g} and at most {most:g}")
+        raise InvalidRequest(f"{what} is {shown(value)}, and must be above {above:g} and at most {most:g}")
     if not least <= value <= most:  # NaN fails this too
-        raise InvalidRequest(f"{what} is {value}, and must be from {least:g} to {most:g}")
+        raise InvalidRequest(f"{what} is {shown(value)}, and must be from {least:g} to {most:g}")
     return value
 
 
 def check_choice(what: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise InvalidRequest(f"the {what} is {value!r:.80}, and must be one of: {', '.join(choices)}")
+        raise InvalidRequest(f"the {what} is {shown(value)}, and must be one of: {', '.join(choices)}")
 
 
 def check_words(what: str, value: object) -> None:
     """`analyzed`, or the name of a text-search configuration."""
     if not isinstance(value, str) or not CONFIGURATION.fullmatch(value):
         raise InvalidRequest(
-            f"the {what} is {value!r:.80}, and must be analyzed, or a text-search configuration such as english"
+            f"the {what} is {shown(value)}, and must be analyzed, or a text-search configuration such as english"
         )
 
 
@@ -136,14 +149,14 @@ def check_weight(what: str, value: object) -> float:
     """A lane's weight: a number from 0 up, small enough for a sum of weights to stay finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT:
         raise InvalidRequest(
-            f"the weight of {what!r} is {value!r:.80}, and must be a number from 0 up to {MAX_WEIGHT:g}"
+            f"the weight of {what!r} is {shown(value)}, and must be a number from 0 up to {MAX_WEIGHT:g}"
         )
     return float(value)
 
 
 def check_flag(what: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise InvalidRequest(f"{what} must be True or False, not {value!r:.80}")
+        raise InvalidRequest(f"{what} must be True or False, not {shown(value)}")
     return value
 
 
@@ -184,9 +197,9 @@ def check_time(what: str, value: object, now: datetime, *, ahead: bool = False) 
         moment = value if isinstance(value, datetime) else _moment(value.strip().lower(), now, ahead=ahead)
         return utc(moment)
     except OverflowError:
-        raise InvalidRequest(f"{what} is {value}, and must be within the years 1 to 9999 in UTC") from None
+        raise InvalidRequest(f"{what} is {shown(value)}, and must be within the years 1 to 9999 in UTC") from None
     except ValueError:
-        raise InvalidRequest(f"{what} is {value!r:.80}, which is not a time: write {TIME_FORMS}") from None
+        raise InvalidRequest(f"{what} is {shown(value)}, which is not a time: write {TIME_FORMS}") from None
 
 
 def utc(moment: datetime) -> datetime:

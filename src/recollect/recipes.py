@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from recollect.errors import ConfigError, InvalidRequest
-from recollect.limits import MAX_HITS, check_number, check_weight
+from recollect.limits import MAX_HITS, check_number, check_weight, shown
 from recollect.ports import KeywordScore, Match, Words
 from recollect.types import Leg
 
@@ -171,24 +171,24 @@ class Recipe:
         known = {f.name for f in fields(self)} - {"lanes"}
         for name, value in changes.items():
             if name not in known:
-                raise InvalidRequest(f"a recipe has no setting {name!r}; it has: {', '.join(sorted(known))}")
+                raise InvalidRequest(f"a recipe has no setting {name!r:.80}; it has: {', '.join(sorted(known))}")
             now = Rerank() if name == "rerank" and self.rerank is None else getattr(self, name)
             if name == "rerank" and value is None:
                 continue
             if isinstance(value, Mapping):
                 changes[name] = _changed(now, value, f"{name} of a recipe")
             elif is_dataclass(now) and not isinstance(value, type(now)):
-                raise InvalidRequest(f"{name} must be a {type(now).__name__} or a mapping, not {value!r:.80}")
+                raise InvalidRequest(f"{name} must be a {type(now).__name__} or a mapping, not {shown(value)}")
         return replace(self, lanes=lanes, **changes)
 
 
 def _changed(thing: Any, values: Mapping[str, Any], what: str) -> Any:
     if not isinstance(values, Mapping):
-        raise InvalidRequest(f"the settings of {what} must be a mapping of names to values, not {values!r:.80}")
+        raise InvalidRequest(f"the settings of {what} must be a mapping of names to values, not {shown(values)}")
     known = {f.name for f in fields(thing)}
     for name in values:
         if name not in known:
-            raise InvalidRequest(f"{what} has no setting {name!r}; it has: {', '.join(sorted(known))}")
+            raise InvalidRequest(f"{what} has no setting {name!r:.80}; it has: {', '.join(sorted(known))}")
     return replace(thing, **{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
@@ -198,10 +198,10 @@ def _changed_lanes(
     names = {lane.name for lane in recipe.lanes} | {lane.leg for lane in recipe.lanes}
     for what, given in (("lanes", settings), ("weights", weights)):
         if not isinstance(given, Mapping):
-            raise InvalidRequest(f"{what} must be a mapping of lane names to values, not {given!r:.80}")
+            raise InvalidRequest(f"{what} must be a mapping of lane names to values, not {shown(given)}")
     for name in (*settings, *weights):
         if name not in names:
-            raise InvalidRequest(f"recipe {recipe.name!r} has no lane {name!r}; it has: {', '.join(sorted(names))}")
+            raise InvalidRequest(f"recipe {recipe.name!r} has no lane {name!r:.80}; it has: {', '.join(sorted(names))}")
 
     def changed(lane: Lane) -> Lane:
         for name in (lane.leg, lane.name):
@@ -356,7 +356,7 @@ def recipe(which: str | Recipe, known: Mapping[str, Recipe] = RECIPES) -> Recipe
     if isinstance(which, Recipe):
         return which
     if not isinstance(which, str) or which not in known:
-        raise InvalidRequest(f"the recipe {which!r} does not exist: use one of {', '.join(known)}")
+        raise InvalidRequest(f"the recipe {shown(which)} does not exist: use one of {', '.join(known)}")
     return known[which]
 
 

@@ -19,6 +19,7 @@ from recollect.limits import (
     check_number,
     check_text,
     check_time,
+    shown,
 )
 from recollect.options import Changes, MemoryFields, declared
 from recollect.types import Draft, Memory
@@ -34,7 +35,7 @@ def complete(space: str, draft: Draft, now: datetime) -> Memory:
     created = check_time("created_at", draft.created_at, now) or now
     thread = None if draft.thread is None else check_name("thread", draft.thread)
     if thread is None and draft.place is not None:
-        raise InvalidRequest(f"place is {draft.place}, but there is no thread: set the thread too")
+        raise InvalidRequest(f"place is {shown(draft.place)}, but there is no thread: set the thread too")
     return Memory(
         id=new_id() if draft.id is None else check_name("id", draft.id),
         space=space,
@@ -64,7 +65,7 @@ def draft_of(text: str, fields: MemoryFields) -> Draft:
     """A draft of a text and some fields; `complete` checks their values."""
     if unknown := sorted(set(fields) - set(MemoryFields.__annotations__)):
         known = ", ".join(sorted(MemoryFields.__annotations__))
-        raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {known}")
+        raise InvalidRequest(f"a memory has no field {unknown[0]!r:.80}; it has: {known}")
     return Draft(text, **fields)  # type: ignore[arg-type]  # checked and converted later
 
 
@@ -82,7 +83,7 @@ def check_changes(changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The changes of an update, checked as in a draft."""
     unknown = sorted(set(changes) - CHANGEABLE)
     if unknown:
-        raise InvalidRequest(f"update cannot change {unknown[0]!r}; it can change: {', '.join(sorted(CHANGEABLE))}")
+        raise InvalidRequest(f"update cannot change {unknown[0]!r:.80}; it can change: {', '.join(sorted(CHANGEABLE))}")
     if not changes:
         raise InvalidRequest(f"update was given nothing to change; it can change: {', '.join(sorted(CHANGEABLE))}")
     if changes.get("place") is not None and changes.get("thread", "") is None:
@@ -100,7 +101,7 @@ def to_draft(line: object) -> Draft:
     if not isinstance(line, dict):
         raise InvalidRequest(f"a line must be a JSON object, not {type(line).__name__}")
     if unknown := sorted(set(line) - DRAFT_FIELDS - {"space", "embedding"}):
-        raise InvalidRequest(f"a memory has no field {unknown[0]!r}; it has: {', '.join(sorted(DRAFT_FIELDS))}")
+        raise InvalidRequest(f"a memory has no field {unknown[0]!r:.80}; it has: {', '.join(sorted(DRAFT_FIELDS))}")
     if "text" not in line:
         raise InvalidRequest('"text" is missing: add it')
     said = {name: value for name, value in line.items() if name in DRAFT_FIELDS and value is not None}

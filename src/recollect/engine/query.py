@@ -24,6 +24,7 @@ from recollect.limits import (
     check_time,
     check_weight,
     check_words,
+    shown,
 )
 from recollect.options import FilterOptions, RecallOptions, declared
 from recollect.ports import KeywordScore, Match
@@ -94,7 +95,7 @@ def _shared(named: object, where: Filter) -> tuple[tuple[str, str], ...] | None:
     if named is None:
         return () if where.namespaces else None
     if isinstance(named, str) or not isinstance(named, Iterable):
-        raise InvalidRequest(f"shared must be a list of pairs (space, namespace), not {named!r:.80}")
+        raise InvalidRequest(f"shared must be a list of pairs (space, namespace), not {shown(named)}")
     pairs = tuple(dict.fromkeys(_pair(one) for one in named))
     if (count := len(pairs) + len(where.namespaces)) > NAMESPACES:
         raise InvalidRequest(f"{count} namespaces were given, more than the {NAMESPACES} allowed")
@@ -103,14 +104,14 @@ def _shared(named: object, where: Filter) -> tuple[tuple[str, str], ...] | None:
 
 def _pair(named: object) -> tuple[str, str]:
     if not isinstance(named, tuple | list) or len(named) != 2:
-        raise InvalidRequest(f"a shared namespace must be a pair (space, namespace), not {named!r:.80}")
+        raise InvalidRequest(f"a shared namespace must be a pair (space, namespace), not {shown(named)}")
     return check_name("space", named[0]), check_name("namespace", named[1])
 
 
 def check_settings(what: str, options: Mapping[str, object], known: Iterable[str]) -> None:
     for name in options:
         if name not in known:
-            raise InvalidRequest(f"{what} has no setting {name!r}; it has: {', '.join(sorted(known))}")
+            raise InvalidRequest(f"{what} has no setting {name!r:.80}; it has: {', '.join(sorted(known))}")
 
 
 def parse_filter(options: FilterOptions, how: Recipe | None = None) -> Filter:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -23,6 +22,7 @@ from recollect.errors import (
     RecollectError,
     SchemaOutdated,
 )
+from recollect.limits import shown
 from recollect.servers.documents import json_ready
 
 MEDIA_TYPE = "application/problem+json"
@@ -123,8 +123,6 @@ ALTERNATIVES = ("one", "many")
 """What pydantic calls the two kinds of body that take one thing or a list of them."""
 OURS = "recollect"
 """The type of a mistake that our own checks found: its message is in our words already."""
-SHOWN = 80
-"""Characters of a refused value that are repeated."""
 
 
 def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
@@ -133,7 +131,7 @@ def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
     >>> in_words({"type": "int_parsing", "loc": ("body", "limit"), "input": "ten"})
     "limit must be a whole number, not 'ten'"
     """
-    kind, value = str(mistake["type"]), shown(mistake["input"])
+    kind, value = str(mistake["type"]), in_json(mistake["input"])
     where = where or place_of(mistake["loc"])
     if kind == "missing":
         return f"{where} is missing"
@@ -161,11 +159,9 @@ def place_of(parts: Sequence[str | int]) -> str:
     return path.removeprefix(".") or "the body"
 
 
-def shown(value: object) -> str:
-    """The beginning of a value, without writing out all of it first."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return f"{value[:SHOWN]!r:.{SHOWN}}" if isinstance(value, str) else f"{reprlib.repr(value):.{SHOWN}}"
+def in_json(value: object) -> str:
+    """The beginning of a value, as JSON calls it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else shown(value)
 
 
 def _kebab(name: str) -> str:

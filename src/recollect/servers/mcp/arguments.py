@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 from recollect import options
 from recollect.errors import InvalidRequest
-from recollect.limits import MAX_LIST_ITEMS
+from recollect.limits import MAX_LIST_ITEMS, shown
 from recollect.options import Declared, declared
 from recollect.ranking.confidence import NOISE
 from recollect.recipes import RECIPES
@@ -128,10 +128,10 @@ def _check_container(name: str, schema: Schema, value: object) -> None:
     kind = schema.get("type")
     if kind == "array" and not isinstance(value, list):
         what = "texts" if schema["items"]["type"] == "string" else "pairs"
-        raise InvalidRequest(f"{name} must be a list of {what}, not {value!r:.80}")
+        raise InvalidRequest(f"{name} must be a list of {what}, not {shown(value)}")
     if isinstance(value, list) and len(value) > MAX_LIST_ITEMS:
         raise InvalidRequest(f"{name} has {len(value):,} items, more than the {MAX_LIST_ITEMS:,} allowed")
     if kind == "object" and not isinstance(value, dict):
         raise InvalidRequest(f"{name} must be a JSON object, not {type(value).__name__}")
     if kind == "boolean" and not isinstance(value, bool):
-        raise InvalidRequest(f"{name} must be true or false, not {value!r:.80}")
+        raise InvalidRequest(f"{name} must be true or false, not {shown(value)}")
