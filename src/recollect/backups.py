@@ -1,23 +1,28 @@
 """backup and restore: a whole store as one file, and back into a store, whole or by spaces.
 
 A backup is a SQLite store, so it can also be opened. It gets its name once it is complete, verified and on disk. A
-failed backup leaves nothing behind.
+failed backup leaves nothing behind, and a killed one leaves a folder that the next backup removes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from recollect import composition
 from recollect.engine.copying import Copied, OnProgress, chosen, compare, copy_open, opened, refuse_same
 from recollect.errors import ConfigError, InvalidRequest
 from recollect.ports import Store
+
+UNFINISHED: Final = ".recollect-backup-"
+"""How the name begins of a folder in which a backup is being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,8 @@ class Backup:
 async def backup(store: Store, path: str | Path, *, force: bool, on_progress: OnProgress) -> Backup:
     """Back up an open store to a new file, or with `force` over an existing one."""
     file = await asyncio.to_thread(_free_place, store, path, force)
-    with TemporaryDirectory(dir=file.parent, prefix=".recollect-backup-") as folder:
+    await asyncio.to_thread(_remove_abandoned, file.parent)
+    with TemporaryDirectory(dir=file.parent, prefix=UNFINISHED) as folder, composition.in_use(Path(folder)):
         part = Path(folder, "memory.db")
         spaces = await composition.write_backup(store, part, on_progress)
         await asyncio.to_thread(_put_in_place, part, file)
@@ -93,6 +99,12 @@ def _free_place(store: Store, path: str | Path, force: bool) -> Path:
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidRequest(f"{file} is open as a store, or was not closed: name another file")
     return file
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for unfinished in folder.glob(f"{UNFINISHED}*"):
+        if composition.is_abandoned(unfinished):
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _file(path: object) -> Path:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from recollect.engine.copying import OnProgress, copy_open, opened
 from recollect.errors import BackendError, ConfigError
@@ -15,6 +15,8 @@ from recollect.ports import ExternalIndex, ExternalLinks, ExternalVectors, Snaps
 from recollect.settings import Settings, without_password
 
 T = TypeVar("T")
+OWNERS: Final = "owners"
+"""Where those who work in a folder say that they live."""
 
 
 class StoreFactory(Protocol):
@@ -102,6 +104,28 @@ def backup_file(path: Path) -> Store:
     from recollect.stores.sqlite.store import SqliteStore
 
     return SqliteStore(path)
+
+
+@contextmanager
+def in_use(folder: Path) -> Iterator[None]:
+    """Say that this process works in a folder, for as long as it lives at most."""
+    from recollect.stores.sqlite.owners import Owner
+
+    owner = Owner(folder / OWNERS)
+    owner.name()
+    try:
+        yield
+    finally:
+        owner.close()
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether the process that said it worked in a folder is gone."""
+    from recollect.stores.sqlite.owners import Owner
+
+    owners = folder / OWNERS
+    names = [file.name for file in owners.iterdir()] if owners.is_dir() and not folder.is_symlink() else []
+    return bool(names) and all(Owner(owners).is_dead(name) for name in names)
 
 
 async def write_backup(store: Store, file: Path, on_progress: OnProgress) -> Mapping[str, int]:

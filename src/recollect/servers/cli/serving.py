@@ -22,7 +22,10 @@ def serve(
         float, typer.Option(metavar="N", help="Calls a minute that one token may make; 0: any number.", min=0)
     ] = 6000,
     max_body: Annotated[
-        float, typer.Option(metavar="MIB", help="How large a request may be; an import may have any size.", min=0.001)
+        float,
+        typer.Option(
+            metavar="MIB", help="How large a request may be; an import may have any size.", min=0.001, max=1_000_000
+        ),
     ] = 8,
     grace: Annotated[
         int, typer.Option(metavar="S", help="Seconds that requests have to end when it stops.", min=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -11,7 +12,7 @@ from recollect.stores.ledger import Done, SqlLedger, Step, leg_rows, recall_rows
 from recollect.stores.named_sql import load
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.numbers import Numbers
-from recollect.stores.postgres.owners import Owner
+from recollect.stores.postgres.owners import GRACE, Owner
 from recollect.stores.postgres.rows import ensure_space
 from recollect.types import Bucket, Leg, Reply
 
@@ -65,12 +66,27 @@ class PostgresLedger(SqlLedger):
 
         async def work(db: Database) -> Reply | None:
             number = await ensure_space(db, space)
-            if not (await _run(db, "claim", number, {**claimed, "now": now})).rows:
+            if not (await _run(db, "claim", number, {**claimed, "now": now, "dead": dead})).rows:
                 return Reply(*(await _run(db, "reply", number, {"key": key})).rows[0])
             await _run(db, "prune", number, {"now": now})
             return None
 
-        return await self._numbers.connections().write(work)
+        dead = None
+        held = await self._numbers.connections().write(work)
+        if held is None or held.status is not None:
+            return held
+        dead = await self._dead_owner(space, key)
+        return await self._numbers.connections().write(work) if dead else held
+
+    async def _dead_owner(self, space: str, key: str) -> int | None:
+        """Who owns a key that is under way, if that is nobody any more: one that lives has its lock again by and by."""
+        for ask_again in (True, False):
+            for (owner,) in await self._read("missing_owner", space, key=key):
+                if ask_again:
+                    await asyncio.sleep(GRACE)
+                else:
+                    return int(owner)
+        return None
 
     async def reply(self, space: str, key: str, status: int, body: bytes, *, expires: datetime) -> None:
         owner = await self._owner.number()

@@ -1,25 +1,26 @@
 """Which open store claimed an idempotency key, and whether its process is still alive.
 
 An open store that claims keys holds an advisory lock on a connection of its own. The server releases the lock when the
-connection ends, and that ends with the process, however it ends: an owner without its lock is dead. See `claim` in
-ledger.sql.
+connection ends, and that ends with the process, however it ends. A connection can also be lost while its process goes
+on: the owner notices that at once and takes its lock again on a new one. So an owner is dead once its lock has been free
+for `GRACE` seconds. See `claim` in ledger.sql.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import AsyncExitStack
 from typing import Final
 
-import psycopg
-
+from recollect.errors import RecollectError
 from recollect.stores.named_sql import load
-from recollect.stores.postgres.bulk import Aside, Database
+from recollect.stores.postgres.bulk import Aside
 
 Q = load(__name__, "ledger.sql")
-PATIENCE: Final = 5.0
-"""Seconds after which a connection that does not answer counts as lost."""
+GRACE: Final = 2.0
+"""Seconds in which an owner that lost its connection has its lock again."""
+PAUSES: Final = (0.1, 1.0)
+"""Seconds between two tries to connect: at first, and at most; each pause is twice the one before."""
 
 
 class Owner:
@@ -28,30 +29,40 @@ class Owner:
     def __init__(self, connect: Aside) -> None:
         self._connect = connect
         self._number = secrets.randbits(63)
-        self._line = AsyncExitStack()
-        self._db: Database | None = None
-        self._turn = asyncio.Lock()
+        self._attempt: asyncio.Future[None] | None = None
+        self._holding: asyncio.Task[None] | None = None
 
     async def number(self) -> int:
         """The number of this owner, whose lock is held from the first call until `close`. A lost connection is
-        replaced, and the owner keeps its claims.
+        replaced, and the owner keeps its claims. Raises BackendError while the lock cannot be taken.
         """
-        async with self._turn:
-            if self._db is None or not await _answers(self._db):
-                await self._line.aclose()
-                self._db = await self._line.enter_async_context(self._connect())
-                await self._db.execute(Q["own"], {"owner": self._number})
+        if self._attempt is None:
+            self._attempt = asyncio.Future()
+            self._holding = asyncio.create_task(self._hold())
+        await asyncio.shield(self._attempt)
         return self._number
 
     async def close(self) -> None:
-        self._db = None
-        await self._line.aclose()
+        if self._holding is not None:
+            self._holding.cancel()
+            await asyncio.gather(self._holding, return_exceptions=True)
+            self._attempt = self._holding = None
 
-
-async def _answers(db: Database) -> bool:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await db.execute("SELECT 1")
-    except (psycopg.Error, TimeoutError):
-        return False
-    return True
+    async def _hold(self) -> None:
+        """Hold the lock on one connection after the other."""
+        pause, longest = PAUSES
+        while attempt := self._attempt:
+            try:
+                async with self._connect() as db:
+                    await db.execute(Q["own"], {"owner": self._number})
+                    attempt.set_result(None)
+                    pause = PAUSES[0]
+                    async for _ in db.notifies():  # there are none: this ends with the connection
+                        pass
+            except RecollectError as error:
+                if not attempt.done():
+                    attempt.set_exception(error)
+                    attempt.exception()  # for asyncio, which reports what nobody has looked at
+            self._attempt = asyncio.Future()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)

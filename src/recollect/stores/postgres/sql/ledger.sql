@@ -149,21 +149,26 @@ UPDATE spaces SET scored_at = %(scored_at)s, scored_after = %(after)s WHERE numb
 SELECT pg_advisory_lock(%(owner)s)
 
 -- name: claim
--- Take a key that nobody has, whose time is over, or whose owner is dead: nobody holds its lock. Nothing comes back where
--- another request has the key. Whoever comes second waits for the first to commit, and holds the row from then on, so that
--- it can be read next. A number that is locked stands in pg_locks in two halves.
+-- Take a key that nobody has, whose time is over, or whose owner is known to be dead. Nothing comes back where another
+-- request has the key. Whoever comes second waits for the first to commit, and holds the row from then on, so that it can
+-- be read next.
 INSERT INTO replies (space, key, fingerprint, body, expires_at, owner)
 VALUES (%(space)s, %(key)s, %(fingerprint)s, '', %(expires)s, %(owner)s)
 ON CONFLICT (space, key) DO UPDATE
 SET fingerprint = excluded.fingerprint, status = NULL, body = '', expires_at = excluded.expires_at,
     owner = excluded.owner
-WHERE replies.expires_at <= %(now)s
-   OR (replies.status IS NULL AND replies.owner IS NOT NULL AND NOT EXISTS (
-        SELECT FROM pg_locks AS l
-        WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-              AND ((l.classid::bigint << 32) | l.objid::bigint) = replies.owner))
+WHERE replies.expires_at <= %(now)s OR (replies.status IS NULL AND replies.owner = %(dead)s::bigint)
 RETURNING true
+
+-- name: missing_owner
+-- The owner of a key that is under way, where nobody holds its lock. A number that is locked stands in pg_locks in two
+-- halves.
+SELECT r.owner FROM replies AS r
+WHERE r.space = %(space)s AND r.key = %(key)s AND r.status IS NULL AND r.owner IS NOT NULL AND NOT EXISTS (
+    SELECT FROM pg_locks AS l
+    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+          AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+          AND ((l.classid::bigint << 32) | l.objid::bigint) = r.owner)
 
 -- name: reply
 -- What a key stands for.
