@@ -2,8 +2,8 @@
 
 An open store that claims keys holds an advisory lock on a connection of its own. The server releases the lock when the
 connection ends, and that ends with the process, however it ends. A connection can also be lost while its process goes
-on: the owner notices that at once and takes its lock again on a new one. So an owner is dead once its lock has been free
-for `GRACE` seconds. See `claim` in ledger.sql.
+on: the owner notices that at once and takes its lock again on a new one. So an owner is dead once its lock has been
+free for `GRACE` seconds. See `claim` in ledger.sql.
 """
 
 from __future__ import annotations
