@@ -125,7 +125,9 @@ def keyword_statements(sent: list[Statement]) -> list[Statement]:
 
 
 def vector_statements(sent: list[Statement]) -> list[Statement]:
-    return [statement for statement in sent if "ORDER BY v.vector <=>" in statement.sql]
+    """The searches of a recall, without those that link memories in the background."""
+    searches = (statement for statement in sent if "ORDER BY v.vector <=>" in statement.sql)
+    return [statement for statement in searches if not statement.sql.startswith("WITH own")]
 
 
 def settings_of(sent: list[Statement], statement: Statement) -> str:
@@ -299,7 +301,7 @@ async def test_a_question_adds_what_the_recipes_need_and_nothing_else(pg_store: 
         if name in ("simple", "english"):
             assert await asyncio.gather(*(found(pg_store, search) for _ in range(5))) == [["a"]] * 5
         else:
-            with pytest.raises(InvalidRequest, match=f"`recollect migrate --words {name}` makes one"):
+            with pytest.raises(InvalidRequest, match=f"run `recollect migrate --words {name}`"):
                 await found(pg_store, search)
     assert await columns(pg_store) == before | {"words_simple", "words_english"}
 
@@ -409,7 +411,7 @@ async def test_a_configuration_that_is_not_installed_is_refused(pg_store: Postgr
     """With those that are; and nothing of a strange name reaches a statement."""
     await pg_store.add(HERE, [record("a")])
     search = WordSearch("a", words=name, match="plain", score="ts_rank")
-    expected = "it has: .*english.*simple" if name == "klingon" else "no name of a text-search configuration"
+    expected = "it has: .*english.*simple" if name == "klingon" else "is not the name of a text-search configuration"
     with pytest.raises(InvalidRequest, match=expected):
         await found(pg_store, search)
     with pytest.raises(InvalidRequest, match=expected):
