@@ -14,8 +14,8 @@ import recollect
 from recollect import AsyncRecollect
 
 ROOT = str(Path(recollect.__file__).parent)
-MOST_FUNCTIONS, MOST_FILES = 262, 48
-"""What is reached. The goal is 230 functions in 38 files: lower these whenever the way gets shorter."""
+MOST_FUNCTIONS, MOST_FILES = 230, 38
+"""The goals of the house. Lower them when the way gets shorter."""
 TURNS = 20
 
 

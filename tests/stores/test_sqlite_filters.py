@@ -6,7 +6,8 @@ import apsw
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.stores.sqlite.filters import is_unfiltered, where_clause
+from recollect.stores.sql_store import is_unfiltered
+from recollect.stores.sqlite.rows import where_clause
 from recollect.types import Filter
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

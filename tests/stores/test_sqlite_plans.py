@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from recollect.stores.named_sql import load, read
-from recollect.stores.sqlite.filters import rows_query, where_clause
+from recollect.stores.sqlite.rows import rows_query, where_clause
 from recollect.types import Filter
 
 RECORDS, GRAPH, LEDGER = (

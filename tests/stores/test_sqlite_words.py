@@ -70,7 +70,9 @@ class Index:
         self.db.executemany("DELETE FROM memories WHERE row = ?", [(row,) for row in rows])
 
     def search(self, search: WordSearch, *, space: int = 1, where: Filter = OPEN, limit: int = 100) -> WordHits:
-        return words.search(self.db, space, search, where, limit, self.counts)
+        if search.match != "any":
+            return text_indexes.search(self.db, space, search, where, limit)
+        return word_scores.search(self.db, space, search, where, limit, self.counts)
 
     def find(self, text: str, *, space: int = 1, where: Filter = OPEN, context: bool = True) -> dict[int, float]:
         """The score of each row that holds any of the text's terms, best first."""
@@ -256,10 +258,10 @@ def test_another_connection_sees_the_write(tmp_path: Path) -> None:
     words.register(other)
     counts = word_scores.Counts()
     asked = WordSearch("", (Term("plum"),))
-    assert words.search(other, 1, asked, OPEN, 10, counts) == one.search(asked)
+    assert word_scores.search(other, 1, asked, OPEN, 10, counts) == one.search(asked)
     one.put("plum")
-    assert len(words.search(other, 1, asked, OPEN, 10, counts).hits) == 2
-    assert words.search(other, 1, asked, OPEN, 10, counts) == one.search(asked)
+    assert len(word_scores.search(other, 1, asked, OPEN, 10, counts).hits) == 2
+    assert word_scores.search(other, 1, asked, OPEN, 10, counts) == one.search(asked)
     one.db.close()
     other.close()
 

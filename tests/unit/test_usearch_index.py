@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from recollect.stores.exact import Block, Candidates, dots, members
+from recollect.stores.nearest import Block, Candidates, dots, members
 from recollect.stores.sqlite import checked_files
 from recollect.stores.sqlite.usearch import EXPANSIONS, Base, Effort, Manifest, Snapshot, build, discard, open_base
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows
+    from recollect.stores.nearest import Rows
     from recollect.types import Vector, Vectors
 
 DIMENSIONS = 48

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from recollect.legs.question import Question
 from recollect.ranking.confidence import Signals, confidence, lead_of, similarity
@@ -16,18 +15,7 @@ COVERED = 20_000
 """Characters of a memory in which the question's words are looked for."""
 
 
-def confidences(
-    recipe: Recipe, question: Question, embedder: str, answer: Sequence[tuple[Fused, Memory]]
-) -> list[partial[float]]:
-    """For each hit of an answer what works out its confidence: most callers do not look at it."""
-    scores = [fused.score for fused, _ in answer]
-    return [
-        partial(_confidence, recipe, question, embedder, fused, memory, scores, place)
-        for place, (fused, memory) in enumerate(answer)
-    ]
-
-
-def _confidence(
+def confidence_of(
     recipe: Recipe,
     question: Question,
     embedder: str,
@@ -36,6 +24,7 @@ def _confidence(
     scores: Sequence[float],
     place: int,
 ) -> float:
+    """The confidence of the hit at a place of an answer, whose hits have these scores."""
     return confidence(signals(recipe, question, embedder, fused, memory, lead_of(scores, place)))
 
 

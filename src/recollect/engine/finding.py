@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from recollect.calls.deadline import current_deadline, within
 from recollect.calls.gate import in_words
-from recollect.engine.confidence import confidences
+from recollect.engine.confidence import confidence_of
 from recollect.engine.engines import Engines
 from recollect.engine.expect import explain_absence
 from recollect.engine.lanes import by_space
@@ -197,11 +197,12 @@ async def _hits(
 ) -> tuple[tuple[Hit, ...], str]:
     """The hits and neighbours that fit into an answer, and a sentence about what was left out."""
     terms, language = frozenset(map(_TERM, question.words.terms)), question.words.language
-    sure = confidences(query.recipe, question, engines.embedder, answer)
-    hits = [
-        Hit(memory, f.score, f.why, partial(snippet, memory.text, terms, language), known)
-        for (f, memory), known in zip(answer, sure, strict=True)
-    ]
+    scores = [f.score for f, _ in answer]
+    hits: list[Hit] = []
+    for place, (f, memory) in enumerate(answer):  # what few callers look at is computed when it is first read
+        marked = partial(snippet, memory.text, terms, language)
+        sure = partial(confidence_of, query.recipe, question, engines.embedder, f, memory, scores, place)
+        hits.append(Hit(memory, f.score, f.why, marked, sure))
     count, room = fitting(map(itemgetter(1), answer), ANSWER_BYTES)
     if count < len(hits):
         return tuple(hits[:count]), f"{full()}: the last {len(hits) - count} hits and all neighbours are left out"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum, log, sqrt
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from recollect.types import Background, Scored
@@ -42,6 +43,9 @@ MOST_HOLDERS: Final = 1_000
 """A term that more memories hold does not name one thing."""
 
 
+_ROWS = attrgetter("rows")
+
+
 class Counted(NamedTuple):
     """A term or phrase of the question in the index's syntax, its weight, and how many rows match it, counted at most
     to one beyond the budget.
@@ -71,7 +75,7 @@ def choose(counted: Iterable[Counted], budget: int) -> tuple[list[Counted], bool
     """The rarest parts whose rows together fit the budget, always including the rarest; and whether matching parts were
     left out.
     """
-    found = sorted((one for one in counted if one.rows), key=lambda one: one.rows)
+    found = sorted(filter(_ROWS, counted), key=_ROWS)
     chosen: list[Counted] = []
     spent = 0
     for one in found[:MOST_PARTS]:
@@ -91,10 +95,13 @@ def background(parts: Sequence[Part], size: int) -> Background:
     """How the parts score the whole space, estimated from their counts: as if each part occurred once, independently of
     the others, in memories of average length. Scoring every memory would take longer than the search.
     """
-    shares = [(min(part.rows / max(size, 1), 1.0), part.worth) for part in parts]
-    mean = fsum(share * worth for share, worth in shares)
-    variance = fsum(share * (1 - share) * worth**2 for share, worth in shares)
-    return Background(mean, sqrt(variance), size)
+    means: list[float] = []
+    variances: list[float] = []
+    for part in parts:
+        share = min(part.rows / max(size, 1), 1.0)
+        means.append(share * part.worth)
+        variances.append(share * (1 - share) * part.worth**2)
+    return Background(fsum(means), sqrt(fsum(variances)), size)
 
 
 class Look(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from recollect.errors import EmbeddingMismatch, InvalidRequest, NotFound
 from recollect.limits import METADATA_BYTES, TAGS, check_supersedable, utc
 from recollect.ports import GenerationState
-from recollect.types import Edge, EmbeddingState, Filter, Generation, Memory, Record
+from recollect.types import Edge, EmbeddingState, Generation, Memory, Record
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -340,26 +340,3 @@ def first_links(batch: Sequence[Record], answers: Sequence[Answer]) -> list[Edge
         for edge in edges
     )
     return [edge for edge in settled if edge.source != edge.target]
-
-
-# Filters
-
-_LAST: Final = 0x10FFFF
-_SURROGATES: Final = range(0xD800, 0xE000)
-
-
-def is_unfiltered(where: Filter) -> bool:
-    """Whether a filter hides at most superseded and expired memories."""
-    unfiltered = Filter(
-        include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now
-    )
-    return where == unfiltered
-
-
-def first_after(prefix: str) -> str:
-    """The first string that sorts, by code point, after all that begin with `prefix`; empty if there is none."""
-    stem = prefix.rstrip(chr(_LAST))
-    if not stem:
-        return ""
-    following = ord(stem[-1]) + 1
-    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)

@@ -15,7 +15,7 @@ import numpy as np
 from recollect.types import NEAREST, Scored
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows, Scores
+    from recollect.stores.nearest import Rows, Scores
 
 Links: TypeAlias = dict[int, dict[int, float]]
 """Strengths, by source row and target row."""

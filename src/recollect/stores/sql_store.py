@@ -1,4 +1,6 @@
-"""What SQLite and Postgres stores have in common: the columns of a memory, and the methods that search by vector."""
+"""What SQLite and Postgres stores have in common: the columns of a memory, what a filter lets through, and the methods
+that search by vector.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from recollect.ports import VectorHits
 from recollect.stores.contents import json_text
@@ -20,6 +23,8 @@ T = TypeVar("T")
 Columns: TypeAlias = tuple[Any, ...]
 Share: TypeAlias = Literal["search", "rows", "other"]
 """What a call needs a connection for; see `recollect.stores.postgres.pool`."""
+_LAST: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
 
 
 class Codec(NamedTuple):
@@ -55,6 +60,23 @@ class Codec(NamedTuple):
         )  # fmt: skip
 
 
+def is_unfiltered(where: Filter) -> bool:
+    """Whether a filter hides at most superseded and expired memories."""
+    unfiltered = Filter(
+        include_superseded=where.include_superseded, include_expired=where.include_expired, now=where.now
+    )
+    return where == unfiltered
+
+
+def first_after(prefix: str) -> str:
+    """The first string that sorts, by code point, after all that begin with `prefix`; empty if there is none."""
+    stem = prefix.rstrip(chr(_LAST))
+    if not stem:
+        return ""
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)
+
+
 class SqlStore(ABC):
     """Searches by vector: each finds the numbers of the space and of the generation, then asks `_vectors`."""
 
@@ -84,29 +106,20 @@ class SqlStore(ABC):
         ef_search: int | None = None,
         generation: Generation | None = None,
     ) -> VectorHits:
-        def work(db: Any, number: int, made: Any) -> Any:
-            return self._vectors.search(db, number, made, vector, where, limit, ef_search)
-
+        work = partial(self._vectors.search, vector=vector, where=where, limit=limit, ef_search=ef_search)
         return await self._read_vectors(space, work, VectorHits([]), generation)
 
     async def vector_background(
         self, space: str, vector: Vector, *, generation: Generation | None = None
     ) -> Background | None:
-        def work(db: Any, number: int, made: Any) -> Any:
-            return self._vectors.background(db, number, made, vector)
-
-        return await self._read_vectors(space, work, None, generation)
+        return await self._read_vectors(space, partial(self._vectors.background, vector=vector), None, generation)
 
     async def nearest_to(self, space: str, ids: Sequence[str], *, limit: int) -> dict[str, builtins.list[Scored]]:
-        def work(db: Any, number: int, made: Any) -> Any:
-            return self._vectors.nearest_to(db, number, made, ids, limit)
-
-        return await self._read_vectors(space, work, {}, share="other")
+        return await self._read_vectors(
+            space, partial(self._vectors.nearest_to, ids=ids, limit=limit), {}, share="other"
+        )
 
     async def vectors(
         self, space: str, ids: Sequence[str], *, generation: Generation | None = None
     ) -> dict[str, Vector]:
-        def work(db: Any, number: int, made: Any) -> Any:
-            return self._vectors.fetch(db, number, made, ids)
-
-        return await self._read_vectors(space, work, {}, generation, "rows")
+        return await self._read_vectors(space, partial(self._vectors.fetch, ids=ids), {}, generation, "rows")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from recollect.limits import utc
-from recollect.stores.contents import first_after, is_unfiltered
 from recollect.stores.postgres.rows import Q
+from recollect.stores.sql_store import first_after, is_unfiltered
 from recollect.types import Filter
 
 __all__ = ["is_unfiltered", "rows_clause", "rows_query", "where_clause"]

@@ -15,7 +15,7 @@ from recollect.stores.postgres.rows import firsts, rows_of, statements
 from recollect.types import SIMILAR, Edge, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows, Scores
+    from recollect.stores.nearest import Rows, Scores
 
 Q = statements("graph.sql")
 

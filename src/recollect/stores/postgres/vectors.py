@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from recollect.ports import VectorHits
-from recollect.stores.exact import NO_NEIGHBOURS, Candidates, Neighbours, neighbours_of_each
 from recollect.stores.named_sql import load
-from recollect.stores.nearest import LOOKED_AT, others
+from recollect.stores.nearest import LOOKED_AT, NO_NEIGHBOURS, Candidates, Neighbours, neighbours_of_each, others
 from recollect.stores.postgres import graph
 from recollect.stores.postgres.bulk import Aside, Database, Table, write_rows
 from recollect.stores.postgres.filters import is_unfiltered, rows_query, where_clause
@@ -28,7 +27,7 @@ from recollect.stores.postgres.vector_samples import Sample, Samples, size_of
 from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows, Scores
+    from recollect.stores.nearest import Rows, Scores
     from recollect.types import Vector, Vectors
 
 __all__ = [

@@ -13,9 +13,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import apsw
 
@@ -251,12 +250,13 @@ class _Reading(Generic[T]):
     def run(self) -> None:
         if self.answer.cancelled():  # before its turn came
             return
-        try:
-            answer = self._connections.translated(self._read)
-        except BaseException as error:  # noqa: BLE001 (the caller gets it)
-            self._tell(partial(self.answer.set_exception, error))
-        else:
-            self._tell(partial(self.answer.set_result, answer))
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            try:
+                answer = self._connections.translated(self._read)
+            except BaseException as error:  # noqa: BLE001 (the caller gets it)
+                self._loop.call_soon_threadsafe(self._tell, self.answer.set_exception, error)
+            else:
+                self._loop.call_soon_threadsafe(self._tell, self.answer.set_result, answer)
 
     def abandon(self) -> None:
         with self._lock:
@@ -276,9 +276,9 @@ class _Reading(Generic[T]):
             snapshot.close()
             self._connections.give_back(db)
 
-    def _tell(self, how: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the event loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(lambda: None if self.answer.done() else how())
+    def _tell(self, how: Callable[[Any], None], what: object) -> None:
+        if not self.answer.done():
+            how(what)
 
     def _hold(self, db: apsw.Connection | None) -> None:
         with self._lock:

@@ -18,7 +18,16 @@ from recollect.stores.named_sql import load
 from recollect.stores.nearest import text_digest
 from recollect.stores.sqlite import records, vectors
 from recollect.stores.sqlite.connections import Connections
-from recollect.stores.sqlite.rows import fetch, micros, number_of, optional_moment, row_numbers, tick
+from recollect.stores.sqlite.rows import (
+    current,
+    fetch,
+    generation_state,
+    micros,
+    number_of,
+    optional_moment,
+    row_numbers,
+    tick,
+)
 from recollect.types import Generation, Memory
 
 if TYPE_CHECKING:
@@ -31,29 +40,9 @@ _BUILD_TRIES: Final = 3
 """One index is built at a time: another space's, or another process's, may come first."""
 
 
-def current(db: apsw.Connection) -> tuple[int, Generation] | None:
-    """The number and the model of the current generation."""
-    found = db.execute(Q["current"]).fetchone()
-    return (found[0], Generation(found[1], found[2])) if found else None
-
-
 def model_of(db: apsw.Connection) -> Generation | None:
     known = current(db)
     return known[1] if known else None
-
-
-def searchable(db: apsw.Connection, wanted: Generation | None) -> int | None:
-    """The number of a generation that can be searched, by default the current one; None if there is none. Raises
-    EmbeddingMismatch if the wanted one is gone.
-    """
-    known = current(db)
-    if known is None or wanted in (None, known[1]):
-        return known[0] if known else None
-    assert wanted is not None  # noqa: S101 (for the type checker)
-    number, state = _found(db, wanted)
-    if state == "gone":
-        raise EmbeddingMismatch.between(known[1], wanted.model, wanted.dimensions)
-    return number
 
 
 def set_first(db: apsw.Connection, wanted: Generation) -> None:
@@ -74,13 +63,8 @@ def current_for(db: apsw.Connection, given: Sequence[Vector]) -> int:
     return known[0]
 
 
-def _found(db: apsw.Connection, wanted: Generation) -> tuple[int, str]:
-    found: tuple[int, str] | None = db.execute(Q["find"], (wanted.model, wanted.dimensions)).fetchone()
-    return found or (0, "gone")
-
-
 def _next(db: apsw.Connection, wanted: Generation) -> int:
-    number, state = _found(db, wanted)
+    number, state = generation_state(db, wanted)
     if state != "next":
         raise contents.not_next(wanted)
     return number
@@ -97,7 +81,7 @@ def _begin(db: apsw.Connection, wanted: Generation) -> None:
     if contents.check_may_begin(wanted, _all(db)):
         return
     now = micros(datetime.now(UTC))
-    number, state = _found(db, wanted)
+    number, state = generation_state(db, wanted)
     if not number:
         db.execute(Q["add"], (wanted.model, wanted.dimensions, "next", now))
     elif state == "gone":
@@ -140,7 +124,7 @@ def _publish(db: apsw.Connection, wanted: Generation, without: Mapping[str, Sequ
 
 def _drop_some(db: apsw.Connection, wanted: Generation) -> bool:
     """Delete some of its vectors; whether none are left."""
-    number, state = _found(db, wanted)
+    number, state = generation_state(db, wanted)
     contents.check_may_drop(wanted, state)
     if state == "gone":
         return True

@@ -14,12 +14,11 @@ from recollect.ranking import paths
 from recollect.stores import links
 from recollect.stores.contents import EdgeKey, Space, check_edges, check_ends, ends_of, present
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.rows import as_json, row_numbers
+from recollect.stores.sqlite.rows import as_json, row_numbers, where_clause
 from recollect.types import SIMILAR, Edge, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows, Scores
+    from recollect.stores.nearest import Rows, Scores
 
 Q = load(__name__, "graph.sql")
 
@@ -109,13 +108,18 @@ def walk(
     db: apsw.Connection, space: Space, seeds: Sequence[str], where: Filter, *, depth: int, limit: int
 ) -> Sequence[Reached]:
     """Memories within `depth` steps of a seed by the best product of strengths; see `GraphIndex.walk`."""
-    paths.check_depth(depth)
     if depth == 1:
         return _neighbours(db, space.number, seeds, where)[:limit]
+    paths.check_depth(depth)
     found = paths.Paths(row_numbers(db, space.number, seeds).values())
     for most in (paths.LINKS_PER_STEP, *[paths.LINKS_PER_MEMORY] * (depth - 1)):
         found.follow(_links(db, space.number, found.frontier, most))
     return _ranked(db, space.number, found.best, where)[:limit]
+
+
+def _strongest(hit: Reached) -> tuple[float, str]:
+    """Strongest first, ties by id."""
+    return -hit.strength, hit.id
 
 
 def _neighbours(db: apsw.Connection, space: int, seeds: Sequence[str], where: Filter) -> list[Reached]:
@@ -124,7 +128,7 @@ def _neighbours(db: apsw.Connection, space: int, seeds: Sequence[str], where: Fi
     rows = as_json(row_numbers(db, space, seeds).values())
     found = db.execute(Q["neighbours"].format(where=condition), (space, rows, paths.LINKS_PER_STEP, *values)).get
     hits = [Reached(id, strength, 1, relation) for id, strength, relation in json.loads(found)]
-    return sorted(hits, key=lambda hit: (-hit.strength, hit.id))
+    return sorted(hits, key=_strongest)
 
 
 def _links(db: apsw.Connection, space: int, rows: Sequence[int], most: int) -> Iterator[paths.Link[int]]:
@@ -137,4 +141,4 @@ def _ranked(db: apsw.Connection, space: int, best: Mapping[int, paths.Label[int]
     condition, values = where_clause(space, where)
     found = db.execute(Q["visible"].format(where=condition), (as_json(best), *values))
     hits = [Reached(id, -best[row].weakness, best[row].steps, best[row].relation) for row, id in found]
-    return sorted(hits, key=lambda hit: (-hit.strength, hit.id))
+    return sorted(hits, key=_strongest)

@@ -16,13 +16,12 @@ import numpy as np
 
 from recollect.stores.bm25 import CONTEXT, TEXT, TITLE
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.filters import SQL
-from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.rows import SQL, as_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from recollect.stores.exact import Rows
+    from recollect.stores.nearest import Rows
 
 LENGTH_BITS: Final = 16
 LONGEST: Final = (1 << LENGTH_BITS) - 1
@@ -69,16 +68,17 @@ def read(db: apsw.Connection, asked: Mapping[str, str | None], *, most_rows: int
     """The postings of FTS5 expressions, each given with its token, or None if it is not a single token. None of them
     matches more than `most_rows` rows. `context` says whether occurrences in the context count.
     """
-    tokens = [token for token in asked.values() if token is not None]
+    tokens = [*filter(None, asked.values())]
     most = PLACES_PER_ROW * most_rows
-    texts = json.loads(db.execute(Q["term_places"], (as_json(tokens), most)).get)
-    places = {token: np.fromstring(text or "", np.int64, sep=",") for token, text in zip(tokens, texts, strict=True)}
-    return [
-        read_among(db, [expression])[0]
-        if token is None or len(places[token]) == most
-        else _counted(places[token], context=context)
-        for expression, token in asked.items()
-    ]
+    texts = dict(zip(tokens, json.loads(db.execute(Q["term_places"], (as_json(tokens), most)).get), strict=True))
+    found: list[Postings] = []
+    for expression, token in asked.items():
+        places = None if token is None else np.fromstring(texts[token] or "", np.int64, sep=",")
+        if places is None or len(places) == most:
+            found += read_among(db, [expression])
+        else:
+            found.append(_counted(places, context=context))
+    return found
 
 
 def among(rows: SQL | None) -> SQL:

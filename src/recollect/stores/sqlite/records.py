@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 
 import apsw
 
 from recollect.ports import Beside, Mark, Sample
 from recollect.stores.contents import Space, content_hash, standing
-from recollect.stores.sqlite.filters import where_clause
-from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick
+from recollect.stores.sqlite.rows import Q, as_json, fetch, micros, row_numbers, tick, where_clause
 from recollect.types import Filter, Memory, Page, SpaceStats
 
 
@@ -129,4 +129,4 @@ def stats(db: apsw.Connection, space: Space) -> SpaceStats:
 
 
 def _firsts(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    return [first for first, *_ in rows]
+    return [*map(itemgetter(0), rows)]

@@ -31,10 +31,10 @@ from recollect.stores.sqlite import (
     writes,
 )
 from recollect.stores.sqlite.connections import Connections
-from recollect.stores.sqlite.generations import SqliteGenerations, model_of, searchable, set_first
+from recollect.stores.sqlite.generations import SqliteGenerations, model_of, set_first
 from recollect.stores.sqlite.ledger import SqliteLedger
 from recollect.stores.sqlite.owners import Owner
-from recollect.stores.sqlite.rows import NOWHERE, ensure_space, fetch, number_of
+from recollect.stores.sqlite.rows import NOWHERE, ensure_space, fetch, number_of, searchable
 from recollect.stores.sqlite.vectors import VectorSearch
 from recollect.types import Edge, Filter, Generation, Migration, Record, Remembered
 
@@ -200,9 +200,14 @@ class SqliteStore(SqlStore):
     # Words
 
     async def search_words(self, space: str, search: WordSearch, where: Filter, *, limit: int) -> WordHits:
+        if search.match == "any":
+            return await self._connections.read(
+                lambda db: word_scores.search(db, number_of(db, space), search, where, limit, self._counts)
+            )
+
         def work(db: apsw.Connection) -> WordHits | str:
             missing = text_indexes.missing_index(db, search)
-            return missing or words.search(db, number_of(db, space), search, where, limit, self._counts)
+            return missing or text_indexes.search(db, number_of(db, space), search, where, limit)
 
         answer = await self._connections.read(work)
         while isinstance(answer, str):

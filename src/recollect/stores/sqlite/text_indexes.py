@@ -15,7 +15,7 @@ import apsw
 from recollect.errors import InvalidRequest
 from recollect.ports import WordHits, WordSearch
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite.filters import where_clause
+from recollect.stores.sqlite.rows import where_clause
 from recollect.text.configurations import (
     And,
     Configuration,
@@ -54,8 +54,6 @@ def register(db: apsw.Connection) -> None:
 
 def missing_index(db: apsw.Connection, search: WordSearch) -> str | None:
     """The index that a search needs and that is missing or incomplete: build it first."""
-    if search.match == "any":
-        return None
     name = f"words_{search.words}"
     if name not in _CONFIGURATIONS:
         known = ", ".join(_CONFIGURATIONS.values())

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from recollect.stores.exact import (
+from recollect.stores.nearest import (
     NO_ROWS,
     Candidates,
     Neighbours,
@@ -41,7 +41,7 @@ from recollect.stores.sqlite.checked_files import CheckedFile, Damaged
 if TYPE_CHECKING:
     from usearch.index import Index
 
-    from recollect.stores.exact import Mask, Reach, Rows
+    from recollect.stores.nearest import Mask, Reach, Rows
     from recollect.types import Vector, Vectors
 
 _log = logging.getLogger(__name__)

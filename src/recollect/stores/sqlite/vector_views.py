@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import apsw
 import numpy as np
 
-from recollect.stores.exact import NO_ROWS, Block, Candidates, Neighbours, members
 from recollect.stores.named_sql import load
+from recollect.stores.nearest import NO_ROWS, Block, Candidates, Neighbours, members
 from recollect.stores.sqlite.rows import as_json
 from recollect.stores.sqlite.usearch import Base, Effort, Manifest, build, discard, open_base
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Reach, Rows
+    from recollect.stores.nearest import Reach, Rows
     from recollect.types import Vector, Vectors
 
 Key: TypeAlias = tuple[int, int]
@@ -122,12 +122,14 @@ class Views:
         """The space as the connection's snapshot sees it, or later; None when it is too large to hold."""
         key = (space, generation)
         with self._lock:
-            known = self._spaces.setdefault(key, _Space(self._folder, key, dimensions))
+            known = self._spaces.get(key) or _Space(self._folder, key, dimensions)
+            self._spaces[key] = known
             self._spaces.move_to_end(key)
-        view = known.caught_up(db, self._limits)
+        before, view = known.view, known.caught_up(db, self._limits)
         if view is None or view.wants_base(self._limits):
             self._builder.start(db.filename, key, dimensions)
-        self._drop_least_used()
+        if view is not before:
+            self._drop_least_used()
         return view
 
     def awaits_base(self, db: apsw.Connection, space: int, generation: int, dimensions: int) -> bool:
@@ -161,23 +163,23 @@ class _Space:
         self._key = key
         self._dimensions = dimensions
         self._lock = threading.Lock()
-        self._view: View | None = None
+        self.view: View | None = None
 
     @property
     def size(self) -> int:
-        view = self._view
+        view = self.view
         return view.tail.size + (view.base.size if view.base else 0) if view else 0
 
     def caught_up(self, db: apsw.Connection, limits: Limits) -> View | None:
         seq: int = db.execute(Q["clock"]).get
-        view = self._view
+        view = self.view
         if view is not None and view.seq >= seq and not view.wants_base(limits):
             return view
         with self._lock:
-            view = self._advanced(db, self._view or self._opened(db), seq, limits)
+            view = self._advanced(db, self.view or self._opened(db), seq, limits)
             if (view is None or view.wants_base(limits)) and self._published_another(view):
                 view = self._advanced(db, self._opened(db), seq, limits)
-            self._view = view
+            self.view = view
             return view
 
     def _published_another(self, view: View | None) -> bool:

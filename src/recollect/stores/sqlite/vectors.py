@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -19,20 +19,30 @@ import apsw
 import numpy as np
 
 from recollect.ports import VectorHits
-from recollect.stores.exact import NO_CANDIDATES, Candidates, products
+from recollect.stores.bm25 import best
 from recollect.stores.named_sql import load
-from recollect.stores.nearest import LOOKED_AT, cosines, others
+from recollect.stores.nearest import (
+    DIGEST_BYTES,
+    LOOKED_AT,
+    NO_CANDIDATES,
+    SAMPLE,
+    Candidates,
+    SampleCache,
+    background,
+    others,
+    products,
+    rounded,
+)
+from recollect.stores.sql_store import is_unfiltered
 from recollect.stores.sqlite import graph
-from recollect.stores.sqlite.filters import is_unfiltered, passing_rows, rows_query, where_clause
-from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.rows import as_json, passing_rows, rows_query, where_clause
 from recollect.stores.sqlite.usearch import Effort
-from recollect.stores.sqlite.vector_samples import Samples
-from recollect.stores.sqlite.vector_views import LIMITS, Limits, View, Views, matrix
+from recollect.stores.sqlite.vector_views import LIMITS, Key, Limits, View, Views, matrix
 from recollect.types import Background, Filter, Scored
 
 if TYPE_CHECKING:
-    from recollect.stores.exact import Rows
-    from recollect.types import Vector
+    from recollect.stores.nearest import Rows
+    from recollect.types import Vector, Vectors
 
 Q = load(__name__, "vectors.sql")
 
@@ -40,6 +50,7 @@ _SLACKS = (2, 8)  # candidates per hit wanted: a few superseded ones must not le
 _FEWEST = 64  # candidates at least, because the graph orders them by rounded vectors
 _EFFORT = 4  # a graph asked for 2 n finds 0.97 of the nearest n; asked for 4 n, 0.99
 _FILTERS_KEPT = 32
+_ANY = b"\xff" * (DIGEST_BYTES + 1)  # no digest is higher
 _SCANNED_AT_ONCE = 4096
 
 
@@ -78,7 +89,7 @@ class VectorSearch:
         """`folder` is where the index files go; it is made when the first is written."""
         self._views = Views(folder, limits)
         self._allowed = _AllowedRows()
-        self._samples = Samples()
+        self._samples: SampleCache[_Sample] = SampleCache()
 
     def search(
         self,
@@ -108,7 +119,22 @@ class VectorSearch:
 
     def background(self, db: apsw.Connection, space: int, generation: int, vector: Vector) -> Background | None:
         """How a vector compares with those of the space at large; None while it has none."""
-        return self._samples.background(db, (space, generation), vector)
+        sample = self._sample(db, (space, generation), len(vector))
+        return background(sample.vectors, vector, sample.memories)
+
+    def _sample(self, db: apsw.Connection, key: Key, dimensions: int) -> _Sample:
+        """The vectors that stand for a space, as the connection's snapshot sees it, or later."""
+        seq: int = db.execute(Q["clock"]).get
+        known = self._samples.get(key)
+        if known is not None and known.seq >= seq:
+            return known
+        memories: int = db.execute(Q["space_size"], (key[0],)).get
+        if known is not None and not _has_changed(db, key, known):
+            sample = replace(known, seq=seq, memories=memories)
+        else:
+            sample = _taken(db, key, dimensions, seq, memories)
+        self._samples.keep(key, sample)
+        return sample
 
     def _nearest(
         self,
@@ -168,6 +194,32 @@ class VectorSearch:
         self._views.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The vectors with the lowest digests as of transaction `seq`, when the space held `memories`. `rows` is JSON;
+    `highest` is the highest of their digests.
+    """
+
+    seq: int
+    memories: int
+    rows: str
+    highest: bytes
+    vectors: Vectors
+
+
+def _has_changed(db: apsw.Connection, key: Key, known: _Sample) -> bool:
+    return bool(db.execute(Q["sample_has_changed"], (*key, known.seq, known.highest, known.rows)).get)
+
+
+def _taken(db: apsw.Connection, key: Key, dimensions: int, seq: int, memories: int) -> _Sample:
+    found = list(db.execute(Q["sample_of_many"], (*key, SAMPLE)))
+    if len(found) < SAMPLE:
+        found = list(db.execute(Q["sample"], (*key, SAMPLE)))
+    highest = found[-1][1] if len(found) == SAMPLE else _ANY
+    vectors = matrix((blob for _, _, blob in found), dimensions)
+    return _Sample(seq, memories, as_json([row for row, _, _ in found]), highest, vectors)
+
+
 class _Allowed(NamedTuple):
     seq: int
     now: datetime
@@ -204,7 +256,7 @@ class _AllowedRows:
 def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, limit: int) -> VectorHits:
     """The best candidates that pass the filter in this snapshot, best first, ties by id."""
     condition = where_clause(space, where)
-    scores = cosines(found)
+    scores = rounded(found.scores)
     order = np.argsort(-scores)
     hits: list[Scored] = []
     threaded: set[str] = set()
@@ -215,20 +267,22 @@ def _visible(db: apsw.Connection, space: int, where: Filter, found: Candidates, 
         if len(hits) >= limit:
             break
         rows = found.rows[part].tolist()
-        visible = passing_rows(db, condition, rows)
-        ids = {row: id for row, id, _ in visible}
-        threaded.update(id for _, id, in_thread in visible if in_thread)
+        ids: dict[int, str] = {}
+        for row, id, in_thread in passing_rows(db, condition, rows):
+            ids[row] = id
+            if in_thread:
+                threaded.add(id)
         hits += [Scored(ids[row], score) for row, score in zip(rows, scores[part].tolist(), strict=True) if row in ids]
-    return VectorHits(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit], threaded=frozenset(threaded))
+    return VectorHits(best(hits, limit), threaded=frozenset(threaded))
 
 
 def _scanned(db: apsw.Connection, space: int, generation: int, vector: Vector, where: Filter, limit: int) -> Candidates:
     """The nearest of a space that is too large to hold, read from the store."""
     condition, values = where_clause(space, where)
-    best = NO_CANDIDATES
+    nearest = NO_CANDIDATES
     reading = db.execute(Q["scan"].format(where=condition), [space, generation, *values])
     while part := list(islice(reading, _SCANNED_AT_ONCE)):
         rows = np.array([row for row, _ in part], np.int64)
         scores = products(matrix((blob for _, blob in part), len(vector)), vector)
-        best = best.joined(Candidates(rows, scores)).best(limit)
-    return best
+        nearest = nearest.joined(Candidates(rows, scores)).best(limit)
+    return nearest

@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import apsw
@@ -19,16 +20,16 @@ from recollect.ports import WordHits, WordSearch
 from recollect.stores import bm25
 from recollect.stores.bm25 import BUDGET, K1, WIDE_BUDGET, B, Counted, Look, Part
 from recollect.stores.named_sql import load
+from recollect.stores.sql_store import is_unfiltered
 from recollect.stores.sqlite import postings
-from recollect.stores.sqlite.filters import SQL, among_query, is_listed, is_unfiltered, passing_rows, where_clause
 from recollect.stores.sqlite.postings import LENGTH_BITS, LONGEST, NO_POSTINGS, Postings, first_of_each, is_token
-from recollect.stores.sqlite.rows import as_json
+from recollect.stores.sqlite.rows import SQL, among_query, as_json, is_listed, passing_rows, where_clause
 from recollect.types import Filter, Scored
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from recollect.stores.exact import Rows
+    from recollect.stores.nearest import Rows
 
 ALL: Final = -1
 """SQLite's "no limit"."""
@@ -36,6 +37,7 @@ MOST_COUNTS: Final = 10_000
 """Counts kept in memory."""
 
 Q = load(__name__, "words.sql")
+_FIRST, _WORTH = itemgetter(0), attrgetter("worth")
 
 
 class Counts:
@@ -77,15 +79,15 @@ class Frequencies:
 
     def all_matching(self, expressions: Sequence[str], most: int = ALL) -> list[int]:
         """The same for several; one statement counts those that are not known yet."""
-        known = self._known
-        keys = {each: (self._where + each, most) for each in expressions}
-        unknown = [each for each, key in keys.items() if key not in known]
+        known, where = self._known, self._where
+        unknown = [each for each in dict.fromkeys(expressions) if (where + each, most) not in known]
         if unknown:
             among, values = postings.among(self.within)
             statement = Q["matching"].format(among=among)
             counted = json.loads(self._db.execute(statement, (*values, most, as_json(unknown))).get)
-            known.update(zip((keys[each] for each in unknown), counted, strict=True))
-        return [known[keys[each]] for each in expressions]
+            for each, rows in zip(unknown, counted, strict=True):
+                known[where + each, most] = rows
+        return [known[where + each, most] for each in expressions]
 
     def _once(self, query: str, *parameters: str | int) -> int:
         key = (f"{query} {self._where}", int(parameters[0]))
@@ -96,18 +98,28 @@ class Frequencies:
 
 def expression(space: int, terms: Sequence[str], *, context: bool) -> str:
     """Adjacent terms of a space as a quoted FTS5 string."""
-    quoted = '"' + " ".join(f"{space}:{term}" for term in terms).replace('"', '""') + '"'
+    adjacent = f"{space}:" + f" {space}:".join(terms)
+    quoted = '"' + adjacent.replace('"', '""') + '"'
     return quoted if context else "{title text} : " + quoted
 
 
 def choose(counts: Frequencies, space: int, search: WordSearch, budget: int) -> tuple[list[Part], bool]:
     """The question's rarest parts within a budget, and whether others that this space holds were left out."""
-    wanted = [(expression(space, [term.term], context=search.context), term.weight) for term in search.terms]
-    wanted += [(phrase, 1.0) for phrase in _phrases(counts, space, search)]
-    rows = counts.all_matching([each for each, _ in wanted], budget + 1)
-    chosen, more = bm25.choose((Counted(*part, count) for part, count in zip(wanted, rows, strict=True)), budget)
-    exact = (one if one.rows <= budget else one._replace(rows=counts.matching(one.expression)) for one in chosen)
-    return [bm25.weighed(one, counts.size) for one in exact], more
+    expressions: list[str] = []
+    weights: list[float] = []
+    for term in search.terms:
+        expressions.append(expression(space, [term.term], context=search.context))
+        weights.append(term.weight)
+    for phrase in _phrases(counts, space, search):
+        expressions.append(phrase)
+        weights.append(1.0)
+    rows = counts.all_matching(expressions, budget + 1)
+    chosen, more = bm25.choose(map(Counted, expressions, weights, rows), budget)
+    parts: list[Part] = []
+    for one in chosen:
+        counted = one if one.rows <= budget else one._replace(rows=counts.matching(one.expression))
+        parts.append(bm25.weighed(counted, counts.size))
+    return parts, more
 
 
 def _phrases(counts: Frequencies, space: int, search: WordSearch) -> Iterator[str]:
@@ -143,13 +155,15 @@ def _postings(
     """The postings of each part, optionally among the rows that a query lists."""
     if among is not None:
         return postings.read_among(db, [part.expression for part in parts], among)
-    tokens = {
-        expression(space, [term.term], context=search.context): f"{space}:{term.term}"
-        for term in search.terms
-        if is_token(term.term)
-    }
-    asked = {part.expression: tokens.get(part.expression) for part in parts}
-    most = max((part.rows for part in parts), default=0)
+    tokens: dict[str, str] = {}
+    for term in search.terms:
+        if is_token(term.term):
+            tokens[expression(space, [term.term], context=search.context)] = f"{space}:{term.term}"
+    asked: dict[str, str | None] = {}
+    most = 0
+    for part in parts:
+        asked[part.expression] = tokens.get(part.expression)
+        most = max(most, part.rows)
     found = dict(zip(asked, postings.read(db, asked, most_rows=most, context=search.context), strict=True))
     return [found[part.expression] for part in parts]
 
@@ -165,9 +179,9 @@ class _Rated(NamedTuple):
         """The rows that hold any of the parts, in ascending order."""
         if not parts:
             return cls(NO_POSTINGS.keys, NO_POSTINGS.counts)
-        keys = np.concatenate([one.keys for one in found])
-        counts = np.concatenate([one.counts for one in found])
-        worths = np.repeat([part.worth for part in parts], [len(one.keys) for one in found])
+        keys_of_each, counts_of_each = zip(*found, strict=True)
+        keys, counts = np.concatenate(keys_of_each), np.concatenate(counts_of_each)
+        worths = np.repeat([*map(_WORTH, parts)], [*map(len, keys_of_each)])
         norms = K1 * (1 - B) + K1 * B / average * (keys & LONGEST)
         scores = worths * (K1 + 1) * counts / (counts + norms)
         order = np.argsort(keys, kind="stable")  # fast, because each part's keys ascend
@@ -189,9 +203,10 @@ class _Rated(NamedTuple):
 def _look(db: apsw.Connection, condition: SQL, rated: _Rated, most: int, allowed: SQL | None) -> Look:
     """The best rows that pass the filter, optionally among those that a query allows, which may be more than pass."""
     if allowed is not None:
-        rows = db.execute(Q["allowed"].format(rows=allowed[0]), allowed[1]).get
-        rated = rated.among(np.fromstring(rows or "0", np.int64, sep=","))
-    rows, scores = (column.tolist() for column in rated.best(most))
+        listed = db.execute(Q["allowed"].format(rows=allowed[0]), allowed[1]).get
+        rated = rated.among(np.fromstring(listed or "0", np.int64, sep=","))
+    best = rated.best(most)
+    rows, scores = best.rows.tolist(), best.scores.tolist()
     ids = {row: id for row, id, _ in passing_rows(db, condition, rows)}
     hits = [Scored(ids[row], score) for row, score in zip(rows, scores, strict=True) if row in ids]
     return Look(hits, len(rows), scores[-1] if scores else 0.0)
@@ -234,17 +249,19 @@ def _holders(
     db: apsw.Connection, space: int, search: WordSearch, hits: Sequence[Scored], within: SQL | None
 ) -> dict[str, frozenset[str]]:
     """Which hits hold, in their own words, each term that names one thing and each phrase."""
-    ids = [hit.id for hit in hits]
+    ids = [*map(_FIRST, hits)]
     found: dict[str, frozenset[str]] = {}
     for phrase in search.phrases:
         asked = expression(space, phrase, context=False)
         rows = db.execute(Q["holders_among"], (space, as_json(ids), asked))
-        found[" ".join(phrase)] = frozenset(id for (id,) in rows)
-    for term in (term.term for term in search.terms if term.names):
-        asked = expression(space, [term], context=False)
-        among, values = postings.among(within)
-        statement = Q["holders"].format(among=among)
-        holders = [id for (id,) in db.execute(statement, (asked, *values, bm25.MOST_HOLDERS + 1))]
+        found[" ".join(phrase)] = frozenset(map(_FIRST, rows))
+    among, values = postings.among(within)
+    statement = Q["holders"].format(among=among)
+    for term in search.terms:
+        if not term.names:
+            continue
+        asked = expression(space, [term.term], context=False)
+        holders = frozenset(map(_FIRST, db.execute(statement, (asked, *values, bm25.MOST_HOLDERS + 1))))
         if len(holders) <= bm25.MOST_HOLDERS:
-            found[term] = frozenset(holders).intersection(ids)
+            found[term.term] = holders.intersection(ids)
     return found

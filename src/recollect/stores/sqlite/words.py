@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 import apsw
 
-from recollect.ports import WordHits, WordSearch
 from recollect.stores.contents import Thread
 from recollect.stores.named_sql import load
-from recollect.stores.sqlite import postings, text_indexes, word_scores
+from recollect.stores.sqlite import postings, text_indexes
 from recollect.stores.threads import REACH, WordRow, beside, by_thread
 from recollect.text.analyzer import terms
-from recollect.types import Filter
 
-__all__ = ["WordRow", "put", "register", "remove", "search"]
+__all__ = ["WordRow", "put", "register", "remove"]
 
 Q = load(__name__, "words.sql")
 
@@ -56,15 +54,6 @@ def remove(db: apsw.Connection, space: int, rows: Sequence[int]) -> None:
         db.execute(Q[statement], (json.dumps(rows),))
     _index(db, space, contexts, {})
     text_indexes.remove(db, rows)
-
-
-def search(
-    db: apsw.Connection, space: int, search: WordSearch, where: Filter, limit: int, counts: word_scores.Counts
-) -> WordHits:
-    """The memories that answer a question best, ties by id."""
-    if search.match == "any":
-        return word_scores.search(db, space, search, where, limit, counts)
-    return text_indexes.search(db, space, search, where, limit)
 
 
 def _stretch(db: apsw.Connection, space: int, thread: Thread, places: Collection[int]) -> list[int]:
