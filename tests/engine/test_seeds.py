@@ -216,6 +216,7 @@ async def test_novamem_weighs_min_max_scores(work: AsyncSpace, embedder: FlakyEm
     both = await work.remember("alpha alpha", vector=direction(embedder, 1.0))
     weak = await work.remember("alpha", vector=direction(embedder, 0.6, 0.8))
     far = await work.remember("other", vector=direction(embedder, 0.2, 0.0, 1.0))
+    await work.settle()  # upkeep links a new memory once more
     for one in (both, weak, far):
         for line in [line async for line in work.export() if line.get("from") == one.memory.id]:
             await work.unlink(line["from"], line["to"])

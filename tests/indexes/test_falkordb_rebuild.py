@@ -125,7 +125,7 @@ async def test_reading_ids_says_that_it_was_interrupted(index: FalkorIndex, monk
     ids = index.ids("here")
     assert await anext(ids) in "abcd"
     await index.publish(shadow)
-    with pytest.raises(BackendUnavailable, match="rebuilt meanwhile; try again"):
+    with pytest.raises(BackendUnavailable, match="rebuilt meanwhile: try again"):
         [id async for id in ids]
 
 

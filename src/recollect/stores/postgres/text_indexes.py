@@ -93,7 +93,9 @@ Reading: TypeAlias = Callable[[Callable[[Database], Awaitable[IndexState]]], Awa
 async def look(db: Database, configuration: str) -> IndexState:
     """The state of a configuration's index. Raises InvalidRequest if the server lacks the configuration."""
     if not CONFIGURATION.fullmatch(configuration):
-        raise InvalidRequest(f"{configuration!r:.80} is not the name of a text-search configuration")
+        raise InvalidRequest(
+            f"{configuration!r:.80} is not the name of a text-search configuration: write one such as english"
+        )
     column = column_of(configuration)
     ((installed, said, memories, size),) = await rows_of(db, Q["state"], name=configuration, column=column)
     if not installed:

@@ -72,13 +72,15 @@ async def add(db: Database, space: int, generation: GenerationRow, pairs: Sequen
 
 async def remove(db: Database, space: int, rows: Sequence[int]) -> None:
     """Delete the vectors of these rows, of every generation."""
-    for each in await all_of(db):
-        await _delete(db, space, each, rows)
-    await db.execute(Q["note_changes"], {"space": space, "changes": len(rows)})
+    deleted = [await _delete(db, space, each, rows) for each in await all_of(db)]
+    if any(deleted):
+        await db.execute(Q["note_changes"], {"space": space, "changes": sum(deleted)})
 
 
-async def _delete(db: Database, space: int, generation: GenerationRow, rows: Sequence[int]) -> None:
-    await db.execute(Q["delete_vectors"].format(table=generation.table), {"space": space, "rows": list(rows)})
+async def _delete(db: Database, space: int, generation: GenerationRow, rows: Sequence[int]) -> int:
+    """How many there were."""
+    sql = Q["delete_vectors"].format(table=generation.table)
+    return (await db.execute(sql, {"space": space, "rows": list(rows)})).rowcount
 
 
 async def remarks(db: Database) -> list[str]:

@@ -96,7 +96,7 @@ def _header(path: Path) -> bytes:
     refused = errno.EISDIR if path.is_dir() else 0 if os.access(path, os.W_OK) else errno.EACCES
     if refused:
         raise OSError(refused, os.strerror(refused), str(path))
-    file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+    file = apsw.VFSFile("", str(path.resolve()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
         return bytes(file.xRead(100, 0))
     finally:
