@@ -120,8 +120,8 @@ class Connections:
             if not is_lost(error) and not isinstance(error, Unanswered):
                 raise
             raise BackendUnavailable(
-                f"the connection to {self.place} was lost while a change was being stored, so it may or may not be stored: "
-                "run it again, which is safe because stored memories are recognised",
+                f"the connection to {self.place} was lost while a change was being stored, so it may or may not "
+                "be stored: run it again, which is safe because stored memories are recognised",
                 backend=BACKEND,
             ) from error
         if done != "COMMIT":
