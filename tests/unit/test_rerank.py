@@ -50,6 +50,14 @@ def test_trust_alone_lifts_nothing() -> None:
     assert [(one.id, one.score) for one in order] == [("a", 2.0), ("b", 1.5)]
 
 
+def test_what_lanes_and_reranker_both_prefer_stays_first() -> None:
+    """A turn of which little is thought does not pass a fact of which more is, by the trust in turns alone."""
+    scores = {"a": 0.9, "b": 0.03, "c": 0.00001, "d": 0.00001}
+    order = reranked(FUSED, scores, {"a": 0.1, "b": 3.0, "c": 0.1, "d": 0.1}, 6)
+    assert [one.id for one in order] == ["a", "b", "c", "d"]
+    assert order[1].score == order[0].score
+
+
 def test_a_turn_has_the_mean_of_its_readings() -> None:
     """The mean of the log odds -2 and 0 is -1; what was read once keeps its score."""
     scores = mean_scores(["a", "a", "b"], [ODDS[-2.0], ODDS[0.0], 0.3])

@@ -69,9 +69,10 @@ def reranked(
 ) -> list[Fused]:
     """The fused list with what was read in its new order, before what was not.
 
-    Lanes add up how surprising a score is, `-ln p` as a share of `ln count` (`normalise.surprisal`). A reranker's log
-    odds are of the same kind, so they are added as a share of the same: with a trust of 1 they weigh as much as one
-    lane. They count from their mean, so that memories with a high trust do not rise above the others for that alone.
+    Lanes add up how surprising a score is, `-ln p` as a share of `ln count`. A reranker's log odds are of the same
+    kind, so they are added as a share of the same: with a trust of 1 they weigh as much as one lane. They count
+    from their mean, so that memories with a high trust do not rise above the others for that alone. Of two memories the
+    one that both the lanes and the reranker prefer stays first, however different the trust in them.
     """
     whole = max(log(max(memories, 1)), 1.0)
     odds = {id: log_odds(score) for id, score in scores.items()}
@@ -79,11 +80,13 @@ def reranked(
     places = {id: place for place, id in enumerate(sorted(odds, key=lambda one: -odds[one]), start=1)}
     unread = [one for one in fused if one.id not in odds]
     lowest = unread[0].score if unread else -inf
-
-    def added(one: Fused) -> Fused:
+    read: list[Fused] = []
+    for one in fused:
+        if one.id not in odds:
+            continue
         normalised = (odds[one.id] - mean) / whole
-        share = max(trust[one.id] * normalised, lowest - one.score)
-        part: Part = ("rerank", places[one.id], scores[one.id], normalised, share, "rerank")
-        return Fused(one.id, one.score + share, (*one.parts, part))
-
-    return sorted((added(one) for one in fused if one.id in odds), key=lambda one: -one.score) + unread
+        better = (other.score for other in read if odds[other.id] >= odds[one.id])
+        score = max(min(one.score + trust[one.id] * normalised, *better, inf), lowest)
+        part: Part = ("rerank", places[one.id], scores[one.id], normalised, score - one.score, "rerank")
+        read.append(Fused(one.id, score, (*one.parts, part)))
+    return sorted(read, key=lambda one: -one.score) + unread
