@@ -223,7 +223,7 @@ async def test_an_unfinished_change_can_be_given_up(url: str) -> None:
     async with AsyncRecollect(url, embedder=OLD) as r:
         with pytest.raises(EmbeddingError):
             await r.reembed(Stopping(32))
-        with pytest.raises(InvalidRequest, match="the change to hashing-32 is not complete yet"):
+        with pytest.raises(InvalidRequest, match="the change to hashing-32 is not complete"):
             await r.reembed("hashing:16")
         await r.drop_vectors("next")
         assert (await r.reembed("hashing:16")).generation.model == "hashing-16"
