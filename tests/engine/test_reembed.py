@@ -42,6 +42,29 @@ async def by_meaning(r: AsyncRecollect, text: str) -> tuple[list[str], bool]:
     return [hit.memory.text for hit in answer.hits], answer.degraded
 
 
+async def links(url: str, embedder: str) -> set[tuple[str, str, float]]:
+    """Which notes are linked to which, and how strongly."""
+    async with AsyncRecollect(url, embedder=embedder) as r:
+        space = r.space("work")
+        await space.settle()
+        notes = (await space.list(limit=100)).memories
+        near = {note.text: await space.neighbors(note.id, depth=1) for note in notes}
+    return {(text, one.memory.text, round(one.strength, 5)) for text, some in near.items() for one in some}
+
+
+async def test_links_follow_the_new_model(url: str, tmp_path: Path) -> None:
+    """They are those of a store that never had another one."""
+    await filled(url)
+    before = await links(url, OLD)
+    async with AsyncRecollect(url, embedder=OLD) as r:
+        await r.reembed(NEW)
+    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
+    async with AsyncRecollect(fresh, embedder=NEW) as r:
+        for note in NOTES:
+            await r.space("work").remember(note)
+    assert await links(url, NEW) == await links(fresh, NEW) != before
+
+
 async def test_the_client_goes_over_to_the_new_model(url: str) -> None:
     """All memories have a vector of it, progress is told, and what is remembered from then on is embedded by it."""
     await filled(url)

@@ -9,7 +9,7 @@ import numpy as np
 from recollect.conformance.samples import ALL, HERE, MODEL, NOW, memory, nearest, raises, record, unit
 from recollect.errors import EmbeddingMismatch, InvalidRequest
 from recollect.ports import Store
-from recollect.types import Generation
+from recollect.types import Edge, Generation, Scored
 
 NEXT = Generation("conformance-next", 4)
 WIDE = Generation("conformance-wide", 8)
@@ -162,3 +162,21 @@ async def spec_one_change_at_a_time(store: Store) -> None:
             await store.generations.begin(refused)
     await store.generations.drop(NEXT)
     await store.generations.begin(WIDE)
+
+
+async def spec_links_are_made_anew_by_the_next_generation(store: Store) -> None:
+    """After `publish` memories wait for links to their nearest, and the links of the old vectors go; others stay."""
+    await store.set_generation(MODEL)
+    await store.add(HERE, [record("a", vector=unit(1)), record("b", vector=unit(1)), record("c", vector=unit(0, 1))])
+    await store.link_nearest(HERE, {"a": [Scored("b", 0.9)], "b": [Scored("a", 0.9)], "c": [Scored("a", 0.1)]})
+    await store.link(HERE, [Edge("a", "c", "causes", 0.5)])
+    await store.add("there", [record("d")])
+    await store.generations.begin(NEXT)
+    await _fill(store)
+    assert not await store.generations.relink()
+    assert await store.generations.publish(NEXT, without={})
+    for _ in (HERE, "there"):
+        assert await store.generations.relink()
+    assert not await store.generations.relink()
+    assert [edge async for edge in store.edges(HERE, ["a", "b", "c"])] == [Edge("a", "c", "causes", 0.5)]
+    assert sorted(await store.unlinked(HERE, limit=10)) == ["a", "b", "c"]

@@ -61,7 +61,7 @@ async def reembed(
     if before is None:
         await store.set_generation(wanted)
     if before in (None, wanted):
-        engine.use(embedder, wanted)
+        await _switch(engine, embedder, wanted)
         return Reembedded(wanted, before, 0, {})
     await store.generations.begin(wanted)
     filling = _Filling(store, embedder, wanted, rate, on_progress)
@@ -71,10 +71,19 @@ async def reembed(
             await feeder.drain()
         if await store.generations.publish(wanted, without=filling.failed):
             break
-    engine.use(embedder, wanted)
-    for space in await store.spaces():  # what was stored without a vector at the moment of the switch
-        engine.upkeep.catch_up(space)
+    await _switch(engine, embedder, wanted)
     return Reembedded(wanted, before, filling.embedded, filling.failed)
+
+
+async def _switch(engine: Engine, embedder: Embedder, wanted: Generation) -> None:
+    """Use the new model in this process, too. Links to the nearest are made anew, and what was stored without a vector
+    at the moment of the switch gets one.
+    """
+    engine.use(embedder, wanted)
+    while await engine.store.generations.relink():
+        pass
+    for space in await engine.store.spaces():
+        engine.upkeep.catch_up(space)
 
 
 async def abandon(engine: Engine) -> list[Generation]:

@@ -47,5 +47,10 @@ class Generations(Protocol):
         lack its vector, and nothing changes. The ids in `without`, by space, may lack it: they wait for one then.
         """
 
+    async def relink(self) -> bool:
+        """After `publish`, delete the links to the nearest that the old vectors made in one space, and let its memories
+        wait for new ones. False: no space is left. Cut off, it goes on where it was.
+        """
+
     async def drop(self, generation: Generation) -> None:
         """Delete the vectors of a generation that is old or next. Raises InvalidRequest for the current one."""

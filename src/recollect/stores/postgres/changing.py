@@ -13,10 +13,11 @@ from recollect.stores.contents import Space, check_dimensions, check_may_begin, 
 from recollect.stores.postgres import generations, vectors
 from recollect.stores.postgres.bulk import Database
 from recollect.stores.postgres.generations import GenerationRow, Q
+from recollect.stores.postgres.graph import Q as GRAPH
 from recollect.stores.postgres.numbers import Numbers
 from recollect.stores.postgres.rows import Q as ROWS
 from recollect.stores.postgres.rows import fetch, firsts, rows_of
-from recollect.types import Generation, Memory
+from recollect.types import SIMILAR, Generation, Memory
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -99,6 +100,9 @@ class PostgresGenerations:
             await connections.read(partial(self._search.awaits_index, space=number, generation=row), space=number)
         await self._search.settle()
 
+    async def relink(self) -> bool:
+        return await self._numbers.connections().write(_relink)
+
     async def drop(self, generation: Generation) -> None:
         async def leave(db: Database) -> GenerationRow | None:
             await db.execute(Q["lock"])
@@ -148,4 +152,16 @@ async def _publish(db: Database, wanted: Generation, without: Mapping[str, Seque
         await db.execute(Q["wait_again"], {"space": space, "rows": rows})
     await db.execute(Q["set_state"], {"number": answering.number, "state": "old"})
     await db.execute(Q["set_state"], {"number": row.number, "state": "current"})
+    await db.execute(Q["note_old_links"])
     return True
+
+
+async def _relink(db: Database) -> bool:
+    for space in await firsts(db, Q["old_links"]):
+        await db.execute(Q["enter_space"], {"space": space})
+        await db.execute(GRAPH["lock_links"], {"space": space})
+        await db.execute(Q["wait_for_links"], {"space": space})
+        await db.execute(Q["drop_links"], {"space": space, "relation": SIMILAR})
+        await db.execute(Q["note_links_dropped"], {"space": space})
+        return True
+    return False

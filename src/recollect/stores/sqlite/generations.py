@@ -28,7 +28,7 @@ from recollect.stores.sqlite.rows import (
     row_numbers,
     tick,
 )
-from recollect.types import Generation, Memory
+from recollect.types import SIMILAR, Generation, Memory
 
 if TYPE_CHECKING:
     from recollect.types import Vector
@@ -118,7 +118,18 @@ def _publish(db: apsw.Connection, wanted: Generation, without: Mapping[str, Sequ
     now = micros(datetime.now(UTC))
     db.execute(Q["set_state"], (known[0], "old", now))
     db.execute(Q["set_state"], (number, "current", now))
+    db.execute(Q["note_old_links"])
     tick(db)
+    return True
+
+
+def _relink(db: apsw.Connection) -> bool:
+    space = db.execute(Q["old_links"]).get
+    if space is None:
+        return False
+    db.execute(Q["wait_for_links"], (space,))
+    db.execute(Q["drop_links"], (space, SIMILAR))
+    db.execute(Q["note_links_dropped"], (space,))
     return True
 
 
@@ -171,6 +182,9 @@ class SqliteGenerations:
 
     def _awaits_index(self, name: str, generation: Generation, db: apsw.Connection) -> bool:
         return self._search.awaits_index(db, number_of(db, name), _next(db, generation), generation.dimensions)
+
+    async def relink(self) -> bool:
+        return await self._connections.write(_relink)
 
     async def drop(self, generation: Generation) -> None:
         while not await self._connections.write(lambda db: _drop_some(db, generation)):

@@ -85,3 +85,32 @@ ALTER TABLE {table} DISABLE TRIGGER note_embedded, DISABLE TRIGGER note_unembedd
 -- name: is_fed
 -- Whether any index is told of changes.
 SELECT FROM indexes LIMIT 1
+
+-- name: note_old_links
+-- Every space has links to be made anew.
+INSERT INTO facts (name, value) SELECT 'old_links', json_agg(number) FROM spaces HAVING count(*) > 0
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: old_links
+-- A space whose links are still those of an earlier generation.
+SELECT e.space::integer FROM facts AS f CROSS JOIN json_array_elements_text(f.value::json) AS e (space)
+WHERE f.name = 'old_links'
+LIMIT 1
+
+-- name: wait_for_links
+-- All memories of a space wait for links to their nearest.
+INSERT INTO unlinked (space, row) SELECT space, row FROM memories WHERE space = %(space)s ORDER BY row
+ON CONFLICT (space, row) DO NOTHING
+
+-- name: drop_links
+-- All links of one relation in a space.
+DELETE FROM edges WHERE space = %(space)s AND relation = %(relation)s
+
+-- name: note_links_dropped
+-- A space is done.
+UPDATE facts
+SET value = (
+    SELECT coalesce(json_agg(e.space::integer), '[]')
+    FROM json_array_elements_text(facts.value::json) AS e (space) WHERE e.space::integer <> %(space)s
+)
+WHERE name = 'old_links'

@@ -54,3 +54,24 @@ UPDATE memories SET embedding = 'pending' WHERE row = ?1
 DELETE FROM vectors WHERE key IN (
     SELECT key FROM vectors WHERE key BETWEEN (?1 - 1) << 40 AND (?1 << 40) - 1 LIMIT ?2
 )
+
+-- name: note_old_links
+-- Every space has links to be made anew.
+INSERT OR REPLACE INTO facts (name, value) SELECT 'old_links', json_group_array(number) FROM spaces
+
+-- name: old_links
+-- A space whose links are still those of an earlier generation.
+SELECT e.value FROM facts AS f CROSS JOIN json_each(f.value) AS e WHERE f.name = 'old_links' LIMIT 1
+
+-- name: wait_for_links
+-- All memories of a space wait for links to their nearest.
+UPDATE memories SET linked = 0 WHERE space = ?1 AND linked = 1
+
+-- name: drop_links
+-- All links of one relation in a space.
+DELETE FROM edges WHERE space = ?1 AND relation = ?2
+
+-- name: note_links_dropped
+-- A space is done.
+UPDATE facts SET value = (SELECT json_group_array(e.value) FROM json_each(facts.value) AS e WHERE e.value <> ?1)
+WHERE name = 'old_links'
