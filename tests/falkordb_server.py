@@ -5,11 +5,13 @@ in a temporary folder. One for the session; whoever kills or freezes a server st
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -88,10 +90,14 @@ def needed(module: str) -> Any:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port for a server that is killed and started again. Systems give connections ports above these, so that nobody
+    takes it while the server is away.
+    """
+    while True:
+        port = random.randrange(12_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 def answers(port: int) -> bool:

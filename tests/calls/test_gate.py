@@ -318,16 +318,17 @@ async def test_what_happens_inside_is_not_charged_to_an_engine_outside(inside: G
 async def test_a_process_that_does_not_listen_is_not_the_engines_fault(fault: Fault) -> None:
     """The answer came while the processor was busy with something else: it is taken, however late that was."""
     gate = Gate("the engine", least=0.05)
-    loop, answer = asyncio.get_running_loop(), asyncio.Event()
+    loop, begun, answer = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
     async def ask() -> int:
+        begun.set()
         await answer.wait()
         for _ in range(3):  # as drivers do, which read an answer in several turns of the event loop
             await asyncio.sleep(0)
         return 7
 
     asked = start(Deadline(0.05), gate.call(ask))
-    await asyncio.sleep(0.01)
+    await begun.wait()
     loop.call_soon_threadsafe(answer.set)  # it is there, and nobody comes to read it
     time.sleep(0.3)  # noqa: ASYNC251 (the processor is busy)
     assert await asked == 7

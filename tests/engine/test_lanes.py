@@ -103,12 +103,12 @@ async def test_lanes_run_at_the_same_time() -> None:
 
 async def test_what_lanes_share_is_made_once_and_survives_one_of_them() -> None:
     """A lane that gives up does not take the shared work away from the others."""
-    made = 0
+    made, finish = 0, asyncio.Event()
 
     async def make() -> int:
         nonlocal made
         made += 1
-        await asyncio.sleep(0.05)
+        await finish.wait()
         return 7
 
     asked = question()
@@ -120,6 +120,7 @@ async def test_what_lanes_share_is_made_once_and_survives_one_of_them() -> None:
     patient = asyncio.create_task(asked.together.once("x", make, "store"))
     with pytest.raises(TimeoutError):
         await impatient()
+    finish.set()
     assert await patient == 7
     assert made == 1
 

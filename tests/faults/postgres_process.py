@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import warnings
 from contextlib import suppress
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+
+from tests.falkordb_server import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +46,7 @@ class PostgresProcess:
             for way in (self._folder, self._programs / "postgres"):
                 wheel.ensure_prefix_permissions(way)
             shutil.chown(self._folder, self._user)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", str(self._folder))
 
     @property

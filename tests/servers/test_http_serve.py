@@ -77,6 +77,14 @@ def test_it_says_where_it_listens_and_never_the_password(cli: Cli) -> None:
     assert b"hunter2" not in refused.stderr
 
 
+def is_reached(url: str) -> bool:
+    try:
+        httpx.get(f"{url}/health/live")
+    except httpx.TransportError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_when_told_to_and_loses_nothing(tmp_path: Path, stop: signal.Signals) -> None:
     """A request under way comes to its end, new ones are refused, what was counted is written; exit code 0."""
@@ -84,7 +92,7 @@ def test_it_stops_when_told_to_and_loses_nothing(tmp_path: Path, stop: signal.Si
         client = served.client()
         client.post("/v1/spaces/work/memories", json={"text": "Invoice 12345"})
         client.post("/v1/spaces/work/recall", json={"query": "invoice"})
-        begun = threading.Event()
+        begun, refused = threading.Event(), threading.Event()
         lines = (json.dumps({"text": f"line {n}"}).encode() + b"\n" for n in range(300))
 
         def slowly() -> Iterator[bytes]:
@@ -92,7 +100,7 @@ def test_it_stops_when_told_to_and_loses_nothing(tmp_path: Path, stop: signal.Si
                 yield line
                 if n == 150:
                     begun.set()
-                    time.sleep(0.5)
+                    refused.wait(30)
 
         imported: list[httpx.Response] = []
         sender = threading.Thread(
@@ -101,6 +109,9 @@ def test_it_stops_when_told_to_and_loses_nothing(tmp_path: Path, stop: signal.Si
         sender.start()
         begun.wait()
         served.process.send_signal(stop)
+        while is_reached(served.url):
+            pass
+        refused.set()
         sender.join()
         assert served.process.wait(30) == 0
         assert imported[0].json()["created"] == 300

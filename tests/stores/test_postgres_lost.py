@@ -24,6 +24,7 @@ from recollect.stores.postgres.server import EmbeddedServer
 
 Database: TypeAlias = AsyncConnection[Any]
 SIZE = 3
+SLEEPING = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 CUT_AT_COMMIT = """
     CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1); RETURN NULL; END $$;
@@ -204,18 +205,18 @@ async def test_cancelling_does_not_wait_for_a_server_that_hangs(own: Connections
     """Who stops waiting goes on at once, while the driver still waits for the server to stop the statement; afterwards
     all connections serve again.
     """
-    begun, ended = asyncio.Event(), asyncio.Event()
+    ended = asyncio.Event()
 
     async def read(db: Database) -> None:
-        begun.set()
         try:
             await db.execute("SELECT pg_sleep(1000)")
         finally:
             ended.set()
 
     reading = asyncio.create_task(own.read(read))
-    await begun.wait()
-    await asyncio.sleep(0.1)
+    async with own.autocommit() as db:
+        while not await (await db.execute(SLEEPING)).fetchone():
+            pass
     with frozen(own_folder):
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
