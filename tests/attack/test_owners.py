@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from recollect.stores.sqlite.owners import Owner
+from recollect.errors import BackendError
+from recollect.stores.sqlite.owners import TIDIED, Owner
+from recollect.stores.sqlite.store import SqliteStore
 
 NAME = "0123456789abcdef0123456789abcdef"
 
@@ -69,3 +72,27 @@ def test_what_the_dead_leave_behind_is_removed(folder: Path) -> None:
     assert not (folder / NAME).exists()
     assert owner.is_dead(NAME)
     owner.close()
+
+
+def test_very_many_dead(folder: Path) -> None:
+    """A claim does not wait until all of them are removed; the next ones go on with it."""
+    for number in range(TIDIED + 10):
+        (folder / f"{number:032x}").touch()
+    for left in (10, 0):
+        owner = Owner(folder)
+        owner.name()
+        owner.close()
+        assert len([*folder.iterdir()]) == left
+
+
+async def test_a_file_in_the_folders_place(tmp_path: Path) -> None:
+    """The error names it."""
+    (tmp_path / "memory.db.owners").write_text("mine")
+    now = datetime.now(UTC)
+    store = SqliteStore(tmp_path / "memory.db")
+    await store.open()
+    try:
+        with pytest.raises(BackendError, match=r"memory\.db\.owners cannot be used"):
+            await store.ledger.claim("work", "k", "f", now=now, expires=now + timedelta(1))
+    finally:
+        await store.close()

@@ -212,7 +212,7 @@ class Connections:
             raise translate(error, self.path) from error
         except OSError as error:
             reason = error.strerror or str(error)
-            raise BackendError(f"{self.path} cannot be used: {reason}", backend="sqlite") from error
+            raise BackendError(f"{error.filename or self.path} cannot be used: {reason}", backend="sqlite") from error
 
 
 class _File(NamedTuple):

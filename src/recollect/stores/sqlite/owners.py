@@ -10,11 +10,15 @@ from __future__ import annotations
 import re
 import stat
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import apsw
 
+TIDIED: Final = 1_000
+"""Files of dead owners that are removed at once, at most: nobody waits for more."""
 _NAME = re.compile(r"[0-9a-f]{32}")
 
 
@@ -29,7 +33,7 @@ class Owner:
         """The name of this owner. Its lock is held from the first call on, until `close`."""
         if self._held is None:
             self._folder.mkdir(exist_ok=True)
-            for file in self._folder.iterdir():
+            for file in islice(self._folder.iterdir(), TIDIED):
                 self.is_dead(file.name)  # what the dead left behind is removed
             self._held = self._hold()
         return self._held[0]
