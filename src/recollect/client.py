@@ -20,6 +20,7 @@ from recollect.engine import copying
 from recollect.engine.copying import Copied, CopyProgress
 from recollect.engine.doctor import Diagnosis, answering, examine
 from recollect.engine.engine import Engine
+from recollect.engine.query import with_own
 from recollect.engine.recall import RecallListener
 from recollect.engine.reembed import Reembedded, ReembedProgress, abandon, drop_old, old_one, reembed
 from recollect.engine.replies import Replies
@@ -28,7 +29,7 @@ from recollect.engine.tokens import AsyncTokens
 from recollect.errors import ConfigError, InvalidRequest, SchemaOutdated
 from recollect.limits import check_number
 from recollect.ports import Embedder, GenerationState, Lag, Reranker, Store
-from recollect.recipes import recipe, with_own
+from recollect.recipes import recipe
 from recollect.settings import Settings, with_store
 from recollect.space import AsyncSpace
 from recollect.types import Generation, Migration
@@ -117,7 +118,8 @@ class AsyncRecollect:
         of the recipes that the settings name, and of these configurations; on Postgres also row security.
         """
         settings = Settings.load(url=url)
-        wanted = dict.fromkeys([*words, *(name for one in settings.recipes for name in recipe(one).configurations)])
+        known = with_own(settings.recipe)
+        wanted = dict.fromkeys([*words, *(n for one in settings.recipes for n in recipe(one, known).configurations)])
         return await composition.store(settings).migrate(dry_run=dry_run, row_security=row_security, words=[*wanted])
 
     @staticmethod

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from recollect.errors import ConfigError, InvalidRequest
+from recollect.errors import InvalidRequest
 from recollect.limits import MAX_HITS, check_number, check_weight, shown
 from recollect.ports import KeywordScore, Match, Words
 from recollect.types import Leg
@@ -358,21 +358,3 @@ def recipe(which: str | Recipe, known: Mapping[str, Recipe] = RECIPES) -> Recipe
     if not isinstance(which, str) or which not in known:
         raise InvalidRequest(f"the recipe {shown(which)} does not exist: use one of {', '.join(known)}")
     return known[which]
-
-
-def with_own(tables: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Recipe]:
-    """The built-in recipes, and those of `recollect.toml`: each `[recipe.NAME]` is a `base` and what is changed of it.
-
-    >>> with_own({"mine": {"base": "careful", "min_confidence": 0.2}})["mine"].rerank.count
-    30
-    """
-    known = dict(RECIPES)
-    for name, table in tables.items():
-        if name in RECIPES:
-            raise ConfigError(f"[recipe.{name}] has the name of a built-in recipe: give it another")
-        changes = {setting: value for setting, value in table.items() if setting != "base"}
-        try:
-            known[name] = replace(recipe(table.get("base", "balanced")).with_(**changes), name=name)
-        except InvalidRequest as error:
-            raise ConfigError(f"[recipe.{name}]: {error}") from None
-    return known

@@ -10,8 +10,18 @@ from pathlib import Path
 import pytest
 
 from recollect import AsyncRecollect, ConfigError, Draft, InvalidRequest
-from recollect.evaluation.tune import Tuned, as_toml, candidates, choose, conformal, tune, tune_from_use
-from recollect.recipes import recipe, with_own
+from recollect.engine.query import with_own
+from recollect.evaluation.tune import (
+    Tuned,
+    as_toml,
+    candidates,
+    choose,
+    conformal,
+    tune,
+    tune_from_use,
+    write_recipe,
+)
+from recollect.recipes import recipe
 from recollect.settings import Settings
 
 
@@ -88,14 +98,63 @@ async def test_what_is_written_is_read_again(tmp_path: Path, monkeypatch: pytest
     ("table", "reason"),
     [
         ({"balanced": {}}, "name of a built-in recipe"),
-        ({"mine": {"base": "none"}}, r"\[recipe.mine\]: the recipe 'none' does not exist"),
+        ({"mine": {"base": "none"}}, r"\[recipe.mine\] in recollect.toml: the recipe 'none' does not exist"),
         ({"mine": {"colour": 3}}, "no setting 'colour'"),
+        (
+            {"mine": {"min_confidence": "a"}},
+            r"\[recipe.mine\] in recollect.toml: min_confidence must be a number, not 'a'",
+        ),
+        ({"mine": {"min_score": -1}}, "min_score is -1"),
+        ({"mine": {"min_quality": 2}}, "min_quality is 2"),
+        ({"mine": {"quality_weight": []}}, "quality_weight must be a number"),
+        ({"mine": {"limit": {"default": "ten"}}}, "default of the limit must be a whole number, not 'ten'"),
+        ({"mine": {"limit": 5}}, "limit must be a Limit or a mapping, not 5"),
+        ({"mine": {"fanout": {"times": "a"}}}, "times of the fanout must be a whole number, not 'a'"),
+        ({"mine": {"rerank": {"count": 0}}}, "count of rerank is 0"),
+        ({"mine": {"rerank": {"model": 3}}}, "model of rerank must be a text"),
+        ({"mine": {"rerank": {"deadline": "soon"}}}, "deadline of rerank must be a number, not 'soon'"),
+        ({"mine": {"weights": {"keyword": "a"}}}, "the weight of 'keyword' is 'a'"),
+        ({"mine": {"weights": 3}}, "weights must be a mapping"),
+        ({"mine": {"lanes": {"vector": {"kinds": "fact"}}}}, "must be a list of texts, not 'fact'"),
+        ({"mine": {"default_namespaces": 3}}, "default namespaces must be a list of texts, not 3"),
+        ({"mine": {"include_expired": "yes"}}, "include_expired must be True or False, not 'yes'"),
+        ({"mine": {"all_failed": "maybe"}}, "the all_failed is 'maybe'"),
+        ({"mine": {"base": "later"}, "later": {}}, "the recipe 'later' does not exist"),
     ],
 )
 def test_a_wrong_recipe_is_refused_when_opening(table: dict[str, dict[str, object]], reason: str) -> None:
     """With the table's name and what is wrong with it."""
     with pytest.raises(ConfigError, match=reason):
         with_own(table)
+
+
+def test_a_recipe_may_start_from_one_further_up() -> None:
+    """So that a tuned recipe can be tuned again."""
+    again = with_own({"mine": {"base": "careful", "min_confidence": 0.2}, "again": {"base": "mine", "min_score": 0.1}})
+    assert (again["again"].min_confidence, again["again"].min_score) == (0.2, 0.1)
+
+
+def test_a_recipe_is_written_once(tmp_path: Path) -> None:
+    """The same name again replaces its table with the tables inside it, wherever it stands; the rest stays."""
+    file = tmp_path / "recollect.toml"
+    file.write_text(
+        "url = 'x'\n[recipe.mine]\nbase = 'sci'\n[recipe.mine.rerank]\ncount = 3\n[recipe.mine2]\n[postgres]\n"
+    )
+    for least in (0.1, 0.2):
+        write_recipe(file, "mine", f"[recipe.mine]\nmin_confidence = {least}")
+    assert file.read_text() == "url = 'x'\n[recipe.mine]\nmin_confidence = 0.2\n[recipe.mine2]\n[postgres]\n"
+    new = tmp_path / "new.toml"
+    write_recipe(new, "mine", "[recipe.mine]")
+    assert new.read_text() == "[recipe.mine]\n"
+
+
+def test_a_file_that_cannot_take_a_recipe_stays_as_it_is(tmp_path: Path) -> None:
+    """An inline table cannot be replaced line by line."""
+    file = tmp_path / "recollect.toml"
+    file.write_text("recipe = { mine = { base = 'sci' } }\n")
+    with pytest.raises(ConfigError, match="write it there yourself"):
+        write_recipe(file, "mine", "[recipe.mine]")
+    assert file.read_text() == "recipe = { mine = { base = 'sci' } }\n"
 
 
 async def test_a_whole_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

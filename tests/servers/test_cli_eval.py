@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.evaluation.tune import Tuned
 from tests.servers.cli_runner import Cli
 
 
@@ -68,3 +69,42 @@ def test_tune_takes_a_folder_or_what_was_used(cli: Cli, judged: str) -> None:
         result = cli("tune", *given)
         assert result.exit_code == 2
         assert "either a folder" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["balanced", "my recipe", "a.b", "", "é", "-" * 65])
+def test_tune_refuses_a_name_that_cannot_be_written(cli: Cli, name: str) -> None:
+    """Before anything is asked: the folder is not even looked for."""
+    result = cli("tune", "nowhere", "--name", name, "--write")
+    assert result.exit_code == 2
+    assert "recipe" in result.stderr
+    assert "nowhere" not in result.stderr
+
+
+def test_tune_says_what_it_wrote(cli: Cli, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or that it wrote nothing."""
+    monkeypatch.chdir(tmp_path)
+    told = cli("tune", judged, "--embedder", "hashing", "--write")
+    assert told.stdout.rstrip().endswith("nothing is proven, so nothing was written")
+    assert not (tmp_path / "recollect.toml").exists()
+
+    async def tuned(*_: object, **__: object) -> Tuned:
+        return Tuned("balanced", 80, {}, None, 0.21, 0.1, ())
+
+    monkeypatch.setattr("recollect.evaluation.tune.tune", tuned)
+    said = " ".join(cli("tune", judged, "--name", "mine", "--write").stdout.split())
+    assert "wrote [recipe.mine] to" in said
+    assert "[recipe.mine]" in (tmp_path / "recollect.toml").read_text()
+    assert cli.json("tune", judged, "--name", "mine", "--write")["written"] == str(tmp_path / "recollect.toml")
+
+
+def test_recipes_of_ones_own_are_known(cli: Cli, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To `eval`, and to `recipes`, which also shows how they rerank."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recollect.toml").write_text(
+        '[recipe.mine]\nbase = "careful"\nmin_confidence = 0.25\nrerank = { count=7 }\n[recipe.plain]\nmin_score = 0.1'
+    )
+    said = " ".join(cli("recipes").stdout.split())
+    assert "rerank the best 7 by the client's model, trusted 3 with turns, 0.1 with the rest, within 2 s" in said
+    assert "confidence >= 0.25" in said
+    report = cli.json("eval", judged, "--recipe", "plain", "--embedder", "hashing")
+    assert [one["recipe"] for one in report["results"]] == ["plain"]

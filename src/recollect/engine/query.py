@@ -1,4 +1,4 @@
-"""From a caller's keywords to a `Query`. All bounds of a recall are checked here."""
+"""From a caller's keywords to a `Query`. All bounds of a recall and of a recipe are checked here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, get_args
 
-from recollect.errors import InvalidRequest
+from recollect.errors import ConfigError, InvalidRequest
 from recollect.legs import LEGS
 from recollect.limits import (
+    MAX_HITS,
     NAMESPACES,
     QUERY_BYTES,
     SOURCE_CHARACTERS,
@@ -28,7 +29,8 @@ from recollect.limits import (
 )
 from recollect.options import FilterOptions, RecallOptions, declared
 from recollect.ports import KeywordScore, Match
-from recollect.recipes import RECIPES, DiversityMethod, Fanout, FusionMethod, Lane, Recipe, Relevance, recipe
+from recollect.recipes import RECIPES, DiversityMethod, Fanout, FusionMethod, Lane, Recipe, Relevance, Rerank, recipe
+from recollect.settings import FILE
 from recollect.types import Filter
 
 RECALL = declared(RecallOptions)
@@ -182,8 +184,7 @@ def _check_recipe(how: Recipe) -> Recipe:
     check_number("balance of the diversity", how.diversity.balance, 0, 1)
     check_choice("relevance of the diversity", how.diversity.relevance, get_args(Relevance))
     check_names("default namespace", how.default_namespaces, most=NAMESPACES)
-    RECALL["quality_weight"].number(how.quality_weight)
-    RECALL["fanout"].number(how.fanout.apply(how.limit.default))
+    _check_bounds(how)
     for lane in how.lanes:
         check_name("the name of a lane", lane.name)
         if lane.leg not in [*LEGS.ours]:  # a list, because a caller may pass something unhashable
@@ -196,6 +197,33 @@ def _check_recipe(how: Recipe) -> Recipe:
     if len({lane.name for lane in how.lanes}) < len(how.lanes):
         raise InvalidRequest(f"two lanes have the same name: {', '.join(lane.name for lane in how.lanes)}")
     return _check_lanes(how)
+
+
+def _check_bounds(how: Recipe) -> None:
+    """How many hits, how good they must be, and what reads them again."""
+    for name in ("min_score", "min_confidence", "min_quality", "quality_weight"):
+        if (value := getattr(how, name)) is not None:
+            RECALL[name].number(value)
+    for name in ("default", "least", "most"):
+        check_number(f"{name} of the limit", getattr(how.limit, name), 1, MAX_HITS, whole=True)
+    check_flag("clamp of the limit", how.limit.clamp)
+    for name in ("times", "at_least"):
+        check_number(f"{name} of the fanout", getattr(how.fanout, name), 0, RECALL["fanout"].option.most, whole=True)
+    RECALL["fanout"].number(how.fanout.apply(how.limit.default))
+    check_flag("include_superseded", how.include_superseded)
+    check_flag("include_expired", how.include_expired)
+    check_choice("all_failed", how.all_failed, ("raise", "empty"))
+    if how.rerank is not None:
+        _check_rerank(how.rerank)
+
+
+def _check_rerank(how: Rerank) -> None:
+    if how.model is not None:
+        check_name("model of rerank", how.model, most=SOURCE_CHARACTERS)
+    check_number("count of rerank", how.count, 1, 1000, whole=True)
+    check_number("turns of rerank", how.turns, 0, 1000)
+    check_number("rest of rerank", how.rest, 0, 1000)
+    check_number("deadline of rerank", how.deadline, 0.001, 600)
 
 
 def _check_words(lane: Lane) -> None:
@@ -224,3 +252,23 @@ def _check_lanes(how: Recipe) -> Recipe:
         if lane.ef_search is not None:
             EF_SEARCH.number(lane.ef_search, f"ef_search of lane {lane.name!r}")
     return how
+
+
+def with_own(tables: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Recipe]:
+    """The built-in recipes, and those of `recollect.toml`: each `[recipe.NAME]` is a `base`, built in or further up in
+    the file, and what is changed of it. Raises ConfigError for one that no recall could use.
+
+    >>> with_own({"mine": {"base": "careful", "min_confidence": 0.2}})["mine"].rerank.count
+    30
+    """
+    known = dict(RECIPES)
+    for name, table in tables.items():
+        if name in RECIPES:
+            raise ConfigError(f"[recipe.{name}] in {FILE} has the name of a built-in recipe: give it another")
+        changes = {key: tuple(one) if isinstance(one, list) else one for key, one in table.items() if key != "base"}
+        try:
+            changed = recipe(table.get("base", "balanced"), known).with_(**changes)
+            known[name] = _check_recipe(replace(changed, name=check_name("the name of a recipe", name)))
+        except InvalidRequest as error:
+            raise ConfigError(f"[recipe.{name}] in {FILE}: {error}") from None
+    return known

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from recollect.client import AsyncRecollect
 from recollect.embedders import configured
 from recollect.embedders.disk import DiskCachedEmbedder
+from recollect.engine.query import with_own
 from recollect.errors import EmbeddingError, InvalidRequest, RecallFailed
 from recollect.evaluation.arrangement import Arrangement, arrange, document_of, space_name
 from recollect.evaluation.calibration import Judged
@@ -94,7 +95,8 @@ async def evaluate(
     Embeddings are kept in the user's cache folder. `questions` asks only the first so many. With `off_topic`, questions
     that the set does not answer, or none of them, it is also measured whether `confidence` can be relied on.
     """
-    chosen = [_of_every_kind(recipe(which)) for which in recipes]
+    known = with_own(Settings.load().recipe)
+    chosen = [_of_every_kind(recipe(which, known)) for which in recipes]
     dataset = load(Path(folder))
     arrangement = arrange(dataset)
     judged, unjudged = _judged(dataset, arrangement, questions)

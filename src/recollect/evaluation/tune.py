@@ -10,6 +10,8 @@ threshold    split conformal: of the questions that have an answer, all but the 
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
@@ -17,12 +19,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
-from recollect.errors import InvalidRequest
+from recollect.engine.query import with_own
+from recollect.errors import ConfigError, InvalidRequest
 from recollect.evaluation.calibration import Judged
 from recollect.evaluation.compare import Interval, paired_bootstrap
 from recollect.evaluation.from_use import ask_again
 from recollect.evaluation.run import OnProgress, evaluate
-from recollect.recipes import Recipe, recipe
+from recollect.recipes import RECIPES, Recipe, recipe
+from recollect.settings import Settings
 
 FOLDS = 5
 LEAST_QUESTIONS = 30
@@ -32,6 +36,8 @@ FACTORS = (0.5, 0.75, 1.5, 2.0)
 """What a weight is multiplied by."""
 TRUSTS = (0.0, 0.5, 2.0)
 """What the trust in a reranker is multiplied by."""
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""A key that TOML takes without quotes."""
 
 
 class Candidate(NamedTuple):
@@ -119,7 +125,7 @@ async def _fitted(
     """What the answers by each candidate say."""
     if not 0 < error < 1:
         raise InvalidRequest(f"error must be between 0 and 1, not {error!r}: 0.1 is one question in ten")
-    start = recipe(base)
+    start = recipe(base, with_own(Settings.load().recipe))
     tried = [Candidate(start, {}), *candidates(start)]
     results = await ask([one.recipe for one in tried])
     scores = [result.ndcg for result in results]
@@ -213,3 +219,48 @@ def as_toml(name: str, tuned: Tuned) -> str:
     if tuned.threshold is not None:
         lines.append(f"min_confidence = {round(tuned.threshold, 4)}")
     return "\n".join(lines)
+
+
+def check_new_name(name: str, base: str) -> None:
+    """Raises InvalidRequest for a name that the recipe tuned from `base` cannot have."""
+    if not NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"the name of a recipe is {name!r:.80}, and must be 1 to 64 letters (a-z), digits, hyphens or underscores"
+        )
+    if name in RECIPES:
+        raise InvalidRequest(f"{name!r} is a built-in recipe: give the new recipe another name")
+    if name == base:
+        raise InvalidRequest(f"{name!r} is the recipe to start from: give the new recipe another name")
+
+
+def write_recipe(file: Path, name: str, table: str) -> None:
+    """Put the table of a recipe into a `recollect.toml`, in the place of one of the same name. Raises ConfigError, and
+    leaves the file as it was, where it cannot be changed without changing anything else.
+    """
+    before = file.read_text(encoding="utf-8") if file.is_file() else ""
+    after = with_table(before, name, table)
+    try:
+        old, new = tomllib.loads(before), tomllib.loads(after)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} cannot take [recipe.{name}]: {error}; write it there yourself") from None
+    with_own(new["recipe"])
+    for tables in (old.setdefault("recipe", {}), new["recipe"]):
+        tables.pop(name, None)
+    if old != new:
+        raise ConfigError(f"{file} holds [recipe.{name}] among other settings: replace it there yourself")
+    file.write_text(after, encoding="utf-8")
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    r"""The text of a `recollect.toml` with this table of a recipe, instead of the one that it had.
+
+    >>> with_table("[recipe.a]\nbase = 'sci'\n\n# ours\n[postgres]\n", "a", "[recipe.a]")
+    '[recipe.a]\n\n# ours\n[postgres]\n'
+    """
+    header = rf"^[ \t]*\[[ \t]*recipe[ \t]*\.[ \t]*{name}[ \t]*[].].*\n?"
+    lines = r"(?:(?:[ \t]*(?:#.*)?\n)*(?![ \t]*[\[#\n]).+\n?)*"  # a comment above the next table belongs to that one
+    own = re.compile(header + lines, re.MULTILINE)
+    found = own.search(text)
+    if found is None:
+        return f"{text.rstrip()}\n\n{table}\n".lstrip()
+    return f"{text[: found.start()]}{table}\n{own.sub('', text[found.end() :])}"

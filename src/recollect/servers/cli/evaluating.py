@@ -64,7 +64,7 @@ def tune(
     ] = "balanced",
     name: Annotated[str, typer.Option(help="The name of the new recipe.")] = "tuned",
     error: Annotated[float, typer.Option(help="The share of right answers that may be below the threshold.")] = 0.1,
-    write: Annotated[bool, typer.Option("--write", help="Append the recipe to recollect.toml in this folder.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the recipe to recollect.toml in this folder.")] = False,
     space: opt.SpaceName = "default",
     embedder: opt.EmbedderSpec = None,
     store: opt.EvalStore = None,
@@ -76,11 +76,12 @@ def tune(
     """
     from rich.text import Text
 
-    from recollect.evaluation.tune import as_toml, tune_from_use
+    from recollect.evaluation.tune import as_toml, check_new_name, tune_from_use, write_recipe
     from recollect.evaluation.tune import tune as fit
 
     if from_use == (folder is not None):
         raise typer.BadParameter("give either a folder of judged questions or --from-use.", param_hint="FOLDER")
+    check_new_name(name, recipe)
     with progress() as bar:
         how: Any = {
             "base": recipe,
@@ -91,13 +92,15 @@ def tune(
         }
         tuned = asyncio.run(tune_from_use(space, **how) if folder is None else fit(folder, **how))
     table = as_toml(name, tuned) if tuned.changes or tuned.threshold is not None else ""
+    file = Path(FILE).absolute()
     if write and table:
-        with Path(FILE).open("a", encoding="utf-8") as file:
-            file.write(f"\n{table}\n")
+        write_recipe(file, name, table)
     if as_json:
-        show(tuned.to_json(), str, as_json=True)
-    else:
-        show(tuned, lambda found: Text("\n".join([*found.said, table]).rstrip()), as_json=False)
+        show({**tuned.to_json(), "written": str(file) if write and table else None}, str, as_json=True)
+        return
+    told = f"wrote [recipe.{name}] to {file}" if table else "nothing is proven, so nothing was written"
+    lines = [*tuned.said, table, *([told] if write else [])]
+    show(tuned, lambda _: Text("\n".join(line for line in lines if line)), as_json=False)
 
 
 async def _evaluate(

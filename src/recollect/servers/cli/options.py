@@ -6,12 +6,14 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typer
 
+from recollect.errors import ConfigError
 from recollect.options import Declared, FilterOptions, MemoryFields, declared
 from recollect.settings import without_password
 
@@ -25,8 +27,11 @@ KINDS = ("fact", "episodic", "semantic", "identity", "message", "knowledge", "ch
 def recipe_names() -> list[str]:
     """What Tab offers after `--recipe`."""
     from recollect.recipes import RECIPES
+    from recollect.settings import Settings
 
-    return list(RECIPES)
+    with suppress(ConfigError):  # Tab must not fail; the command says what is wrong with the file
+        return [*RECIPES, *Settings.load().recipe]
+    return [*RECIPES]
 
 
 def kind_names() -> list[str]:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from recollect.recipes import Diversity, Fanout, Fusion, Lane, Limit, Recipe
+from recollect.recipes import Diversity, Fanout, Fusion, Lane, Limit, Recipe, Rerank
 from recollect.servers.cli.render import QUIET, plain_table
 from recollect.servers.why import look
 
@@ -54,6 +54,8 @@ def lane_settings(lane: Lane) -> str:
 def bounds(recipe: Recipe) -> Text:
     """Everything of a recipe that is not a lane."""
     parts = [limit(recipe.limit), fanout(recipe.fanout), fusion(recipe.fusion), diversity(recipe.diversity)]
+    parts += [rerank(recipe.rerank)] if recipe.rerank else []
+    parts += [f"confidence >= {recipe.min_confidence:g}"] if recipe.min_confidence is not None else []
     parts += [f"score >= {recipe.min_score:g}"] if recipe.min_score is not None else []
     parts += [f"quality >= {recipe.min_quality:g} or unscored"] if recipe.min_quality is not None else []
     parts += [f"weighed by quality {recipe.quality_weight:g}"] if recipe.quality_weight else []
@@ -80,3 +82,9 @@ def fusion(how: Fusion) -> str:
 def diversity(how: Diversity) -> str:
     names = {"none": "none", "near_copies": "near-copies", "mmr": f"MMR lambda {how.balance:g}"}
     return f"diversity {names[how.method]}"
+
+
+def rerank(how: Rerank) -> str:
+    model = how.model or "the client's model"
+    trust = f"trusted {how.turns:g} with turns, {how.rest:g} with the rest"
+    return f"rerank the best {how.count} by {model}, {trust}, within {how.deadline:g} s"

@@ -12,6 +12,7 @@ from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import Given, open_store, takes
 from recollect.servers.cli.output import hint, show
 from recollect.servers.empty import empty_note
+from recollect.settings import Settings
 
 Query: TypeAlias = Annotated[
     str, typer.Argument(metavar="QUERY", help="The question, in plain words.", show_default=False)
@@ -45,8 +46,8 @@ def recall(
 
 
 def recipes(as_json: opt.Json = False, store: opt.Store = None) -> None:  # noqa: ARG001 - every command takes --store
-    """List the recipes with all of their settings."""
-    from recollect.recipes import RECIPES
+    """List the recipes with all of their settings: the built-in ones, and those of recollect.toml."""
+    from recollect.engine.query import with_own
     from recollect.servers.cli.render_recipes import recipe_sheets
 
-    show(list(RECIPES.values()), recipe_sheets, as_json=as_json)
+    show(list(with_own(Settings.load().recipe).values()), recipe_sheets, as_json=as_json)
