@@ -74,14 +74,14 @@ async def _refuse_mixture(source: Store, target: Store, space: str) -> None:
     if others:
         raise InvalidRequest(
             f"space {space!r} of {target.location} holds {others:,} memories that differ from the backup: restore into "
-            "an empty store, or add only what is missing with --force (force=True)"
+            "an empty store, or add force=True to add only what is missing"
         )
 
 
 def _written(path: str | Path) -> Path:
     file = _file(path)
     if not file.is_file():
-        raise ConfigError(f"{file} does not exist: name a file that `recollect backup FILE` wrote")
+        raise ConfigError(f"{file} does not exist: name a file that was written as a backup")
     return file
 
 
@@ -95,7 +95,7 @@ def _free_place(store: Store, path: str | Path, force: bool) -> Path:
     if file.exists() and not file.is_file():
         raise InvalidRequest(f"{file} is not a file: name another")
     if file.exists() and not force:
-        raise InvalidRequest(f"{file} already exists: name another file, or replace it with --force (force=True)")
+        raise InvalidRequest(f"{file} already exists: name another file, or add force=True to replace it")
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidRequest(f"{file} is open as a store, or was not closed: name another file")
     return file

@@ -73,6 +73,10 @@ class AsyncRecollect:
         named = embedder if isinstance(embedder, str) else None
         known = settings or Settings.load(url=url, embedder=named)
         self.settings = replace(known, url=url) if url else known
+        if reranker is not None and not isinstance(reranker, str):
+            _check(reranker, "a reranker, nor as the name of one", RERANKER)
+        rerankers, recipes = Rerankers(self.settings, reranker), with_own(self.settings.recipe)
+        rerankers.check(recipes.values())
         self._own_embedders: list[Embedder] = []
         if embedder is None or isinstance(embedder, str):
             embedder = configured(self.settings, named)
@@ -87,9 +91,6 @@ class AsyncRecollect:
         asked = gated(self._store, gates.of_rows(self._store))  # so that an index answers for its own failures alone
         vectors = composition.external_vectors(self.settings, asked)
         links = composition.external_links(self.settings, asked)
-        if reranker is not None and not isinstance(reranker, str):
-            _check(reranker, "a reranker, nor as the name of one", RERANKER)
-        rerankers, recipes = Rerankers(self.settings, reranker), with_own(self.settings.recipe)
         self._engine = Engine(self._store, embedder, vectors, links, gates, rerankers, recipes)
         self.tokens = AsyncTokens(self._store.ledger)
         self.replies = Replies(self._store.ledger)

@@ -126,10 +126,19 @@ def check_number(
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise InvalidRequest(f"{what} must be a {'whole ' if whole else ''}number, not {shown(value)}")
     if above is not None and not above < value <= most:
-        raise InvalidRequest(f"{what} is {shown(value)}, and must be above {above:g} and at most {most:g}")
+        raise InvalidRequest(f"{what} is {shown(value)}, and must be above {plain(above)} and at most {plain(most)}")
     if not least <= value <= most:  # NaN fails this too
-        raise InvalidRequest(f"{what} is {shown(value)}, and must be from {least:g} to {most:g}")
+        raise InvalidRequest(f"{what} is {shown(value)}, and must be from {plain(least)} to {plain(most)}")
     return value
+
+
+def plain(number: float) -> str:
+    """A bound as people write it.
+
+    >>> plain(1e6), plain(0.01), plain(3)
+    ('1,000,000', '0.01', '3')
+    """
+    return f"{number:,.10g}"
 
 
 def check_choice(what: str, value: object, choices: Sequence[str]) -> None:

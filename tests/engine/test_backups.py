@@ -102,7 +102,7 @@ async def test_nothing_is_overwritten(url: str, file: Path) -> None:
     """
     async with filled(url, file) as client:
         await client.backup(file)
-        with pytest.raises(InvalidRequest, match="already exists"):
+        with pytest.raises(InvalidRequest, match="already exists: name another file, or add force=True"):
             await client.backup(file)
         await client.space("work").remember("one more")
         assert (await client.backup(file, force=True)).spaces["work"] == 3

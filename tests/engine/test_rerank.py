@@ -13,8 +13,10 @@ import pytest
 
 from recollect import AsyncRecollect, AsyncSpace, BackendUnavailable, Draft, LaneReport, Memory, Recall
 from recollect.engine.rerank import Reading, trust_in
+from recollect.errors import ConfigError
 from recollect.ports import Reranker
 from recollect.recipes import Recipe, Rerank, recipe
+from recollect.settings import Settings
 from tests.endpoint import Answer, Asked, Endpoint
 
 CAREFUL = recipe("careful")
@@ -225,3 +227,32 @@ def test_a_recipe_can_name_its_reranker() -> None:
     own: Recipe = recipe("balanced").with_(rerank={"model": "http:https://example.org/rerank", "count": 5})
     assert own.rerank == Rerank(model="http:https://example.org/rerank", count=5)
     assert own.with_(rerank=None).rerank is None
+
+
+def test_a_reranker_that_does_not_exist_is_refused_when_opening() -> None:
+    """Named by the client, by the settings, or by a recipe of theirs; with those that there are."""
+    there = "the reranker 'bogus' does not exist: use one of local, http:URL"
+    with pytest.raises(ConfigError, match=there):
+        AsyncRecollect("sqlite:///:memory:", embedder="hashing", reranker="bogus")
+    for settings in (
+        Settings("sqlite:///:memory:", "hashing", reranker="bogus"),
+        Settings("sqlite:///:memory:", "hashing", recipe={"mine": {"rerank": {"model": "bogus"}}}),
+    ):
+        with pytest.raises(ConfigError, match=there):
+            AsyncRecollect(settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("reader", "ok", "detail"),
+    [
+        (Reader(), True, "reader answers"),
+        (Broken([2.0]), False, "not between 0 and 1"),
+        (Broken([]), False, "0 scores"),
+    ],
+)
+async def test_doctor_asks_the_reranker(reader: Reader, ok: bool, detail: str) -> None:
+    """With one pair; what is wrong with its answer is said."""
+    async with AsyncRecollect("sqlite:///:memory:", embedder="hashing", reranker=reader) as client:
+        (check,) = [one for one in (await client.doctor()).checks if one.name == "reranker"]
+    assert check.ok is ok
+    assert detail in check.detail

@@ -33,14 +33,16 @@ def test_backup_in_json(cli: Cli) -> None:
     cli.remember("one")
     file = str(cli.folder / "backup.db")
     assert cli.json("backup", file) == {"file": file, "spaces": {"default": 1}}
-    check_refused(cli, "already exists", "backup", file)
+    check_refused(cli, "add --force to replace it", "backup", file)
     assert cli.json("backup", file, "--force")["spaces"] == {"default": 1}
 
 
 def test_what_is_not_restored(cli: Cli) -> None:
     """A file that is not there, and a space that holds something else: one sentence each, and nothing changes."""
     file, other = str(cli.folder / "backup.db"), f"sqlite:///{cli.folder / 'other.db'}"
-    check_refused(cli, "does not exist: name a file", "restore", file, "--store", other)
+    refused = "does not exist: name a file that was written as a backup"
+    check_refused(cli, refused, "restore", file, "--store", other)
+    assert other not in cli("restore", file, "--store", other).stderr
     cli.remember("one")
     cli("backup", file)
     mine = cli.remember("mine", "--store", other)

@@ -108,3 +108,9 @@ def test_recipes_of_ones_own_are_known(cli: Cli, judged: str, tmp_path: Path, mo
     assert "confidence >= 0.25" in said
     report = cli.json("eval", judged, "--recipe", "plain", "--embedder", "hashing")
     assert [one["recipe"] for one in report["results"]] == ["plain"]
+
+
+def test_confidence_of_one_folder(cli: Cli, judged: str) -> None:
+    """Off-topic questions come from other folders, and that is said where there is none."""
+    said = " ".join(cli("eval", judged, "--confidence", "--embedder", "hashing").stdout.split())
+    assert "off-topic questions need a second folder" in said

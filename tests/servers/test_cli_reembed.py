@@ -21,4 +21,13 @@ def test_what_excludes_each_other_is_refused(cli: Cli) -> None:
     """Before anything is opened."""
     result = cli("reembed", "--back", "--drop-old")
     assert result.exit_code == 2
-    assert "exclude each other" in result.stderr
+    assert "neither goes with --embedder or --back" in result.stderr
+
+
+def test_a_rate_needs_something_to_embed(cli: Cli) -> None:
+    """A rate alone is refused, and the bounds of one are plain numbers."""
+    alone = cli("reembed", "--rate", "5")
+    assert alone.exit_code == 2
+    assert "--embedder" in alone.stderr
+    cli.remember("The red door")
+    assert "from 0.01 to 1,000,000" in cli("reembed", "--embedder", "hashing:32", "--rate", "0").stderr

@@ -173,3 +173,14 @@ def test_colour_on_a_terminal(cli: Cli, no_color: str, coloured: bool) -> None:
     os.close(mine)
     assert b"walrus" in shown
     assert (b"\x1b[1;33mwalrus" in shown) is coloured
+
+
+def test_hits_that_score_nothing_are_counted_instead_of_shown() -> None:
+    """Those at the end; the best hit is shown whatever it scores."""
+    (hit,) = an_answer("The walrus").hits
+    scored = tuple(replace(hit, score=score) for score in (0.9, 0.001, 0.2, 0.004, 0.0))
+    assert "3 hits by balanced in 3 ms; 2 more with a score of 0.00 left out" in drawn(
+        render.recall(an_answer("The walrus", hits=scored))
+    )
+    assert "1 hit by balanced in 3 ms; 1 more" in drawn(render.recall(an_answer("The walrus", hits=scored[3:])))
+    assert "left out" not in drawn(render.recall(an_answer("The walrus")))

@@ -137,3 +137,11 @@ def test_progress_is_for_terminals(cli: Cli) -> None:
     assert done.returncode == 0
     assert done.stderr == b""
     assert done.stdout == b"read 2 lines, 2 new, 0 already there, 0 links\n"
+
+
+def test_an_export_that_cannot_be_written_names_the_file_it_was_given(cli: Cli) -> None:
+    """Not the temporary file beside it."""
+    cli.remember("The red door")
+    result = cli("export", "nowhere/x.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.strip() == "error: nowhere/x.jsonl: No such file or directory"

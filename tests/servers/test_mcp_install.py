@@ -101,3 +101,10 @@ def test_a_wrong_call_says_what_is_missing(cli: Cli) -> None:
     """An unknown client is answered with those there are; `--write` alone does not start a server."""
     assert "is not one of: claude, cursor, vscode" in cli("mcp", "--install", "emacs").stderr
     assert cli("mcp", "--write").exit_code == 2
+
+
+def test_writing_needs_a_client(cli: Cli) -> None:
+    """In a sentence of its own."""
+    result = cli("mcp", "--write")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --write and --file need --install")

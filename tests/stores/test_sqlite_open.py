@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from recollect.client import AsyncRecollect
 from recollect.conformance.samples import HERE, record
-from recollect.errors import BackendError, SchemaOutdated
+from recollect.errors import BackendError, ConfigError, SchemaOutdated
 from recollect.stores.sqlite.migrations import APPLICATION_ID
 from recollect.stores.sqlite.store import SqliteStore
 
@@ -189,3 +190,9 @@ def test_a_disk_too_full_for_a_new_store(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)
     assert "could not be read or written" in run.stdout or "full" in run.stdout
     asyncio.run(make_store(path))
+
+
+def test_a_url_with_a_slash_too_few_is_shown_with_all_of_them() -> None:
+    """With the name that was given."""
+    with pytest.raises(ConfigError, match=r"names no file: write sqlite:///notes\.db$"):
+        AsyncRecollect("sqlite://notes.db", embedder="hashing")

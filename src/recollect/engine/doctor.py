@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import BackendError, BackendTimeout, EmbeddingError, RecollectError
 from recollect.ports import GenerationState
+from recollect.ranking.rerank import check_scores
 
 if TYPE_CHECKING:
     from recollect.engine.engine import Engine
@@ -39,7 +40,9 @@ class Diagnosis:
 
 
 async def examine(engine: Engine) -> Diagnosis:
-    """Check the store, the model of its vectors, the embedder, the indexes, and what each space is waiting for."""
+    """Check the store, the model of its vectors, the embedder, the rerankers of recipes, the indexes, and what each
+    space is waiting for.
+    """
 
     async def store() -> str:
         await engine.store.check()
@@ -62,6 +65,8 @@ async def examine(engine: Engine) -> Diagnosis:
         return "; ".join(await engine.store.remarks())
 
     checks = [await _try("store", store), await _try("vectors", generation), await _try("embedder", embedder)]
+    models = dict.fromkeys(one.rerank.model for one in engine.recipes.values() if one.rerank)
+    checks += [await _try("reranker", _reranker_check(engine, model)) for model in models]
     if checks[0].ok:
         looked = await _try("indexes", indexes)
         checks += [looked] if looked.detail else []
@@ -134,6 +139,20 @@ def _index_check(feeder: Feeder) -> Callable[[], Awaitable[str]]:
         return "answers, and holds what the store holds" + (f"; {waiting:,} changes are waiting" if waiting else "")
 
     return index
+
+
+def _reranker_check(engine: Engine, model: str | None) -> Callable[[], Awaitable[str]]:
+    async def reranker() -> str:
+        reader = engine.rerankers.of(model)
+        try:
+            check_scores(await reader.score("Does the reranker work?", ["The reranker works."]), 1)
+        except RecollectError:
+            raise
+        except Exception as error:  # a reranker may be another package's, and raise anything
+            raise BackendError(f"{reader.name} failed: {error}", backend=reader.name) from error
+        return f"{reader.name} answers"
+
+    return reranker
 
 
 def _space_check(engine: Engine, name: str) -> Callable[[], Awaitable[str]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from recollect.calls.deadline import Deadline, on_deadline
@@ -22,8 +22,8 @@ from recollect.legs.question import Question
 from recollect.ports import Beside, Reranker
 from recollect.ranking.fusion import keep_exact
 from recollect.ranking.rerank import check_scores, fluency, mean_scores, reranked
-from recollect.recipes import Rerank
-from recollect.rerankers import configured_reranker
+from recollect.recipes import Recipe, Rerank
+from recollect.rerankers import check_reranker, configured_reranker
 from recollect.settings import Settings
 from recollect.text.analyzer import words
 from recollect.text.languages import small_words
@@ -63,6 +63,14 @@ class Rerankers:
         self._settings = settings or Settings(url="")
         self._own = own
         self._made: dict[str | None, Reranker] = {}
+
+    def check(self, recipes: Iterable[Recipe]) -> None:
+        """Raises ConfigError if the client or a recipe names a reranker that does not exist. None is made."""
+        if self._own is None or isinstance(self._own, str):
+            check_reranker(self._own or self._settings.reranker)
+        for one in recipes:
+            if one.rerank and one.rerank.model:
+                check_reranker(one.rerank.model)
 
     def of(self, model: str | None) -> Reranker:
         if model is None and self._own is not None and not isinstance(self._own, str):

@@ -41,6 +41,17 @@ def configured_reranker(settings: Settings, spec: str | None = None) -> Reranker
     factory = RERANKERS.load(name)
     reranker = factory(argument, settings) if factory else None
     if reranker is None:
-        others = [name for name in RERANKERS.names() if name not in RERANKERS.ours]
-        raise ConfigError(f"the reranker {spec!r} does not exist: use one of {', '.join([*CHOICES, *others])}")
+        raise _unknown(spec)
     return reranker
+
+
+def check_reranker(spec: str) -> None:
+    """Raises ConfigError for a name that no reranker has. None is imported."""
+    name = spec.partition(":")[0]
+    if name not in RERANKERS.ours and name not in RERANKERS.names():
+        raise _unknown(spec)
+
+
+def _unknown(spec: str) -> ConfigError:
+    others = [name for name in RERANKERS.names() if name not in RERANKERS.ours]
+    return ConfigError(f"the reranker {spec!r} does not exist: use one of {', '.join([*CHOICES, *others])}")

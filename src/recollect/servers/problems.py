@@ -130,6 +130,8 @@ def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
 
     >>> in_words({"type": "int_parsing", "loc": ("body", "limit"), "input": "ten"})
     "limit must be a whole number, not 'ten'"
+    >>> in_words({"type": "too_short", "loc": ("body",), "input": [], "ctx": {"min_length": 1, "actual_length": 0}})
+    'the body must have at least 1 item, not 0'
     """
     kind, value = str(mistake["type"]), in_json(mistake["input"])
     where = where or place_of(mistake["loc"])
@@ -142,7 +144,7 @@ def in_words(mistake: Mapping[str, Any], where: str = "") -> str:
     if kind == "value_error":  # whose sentence is that of the check which raised it
         return f"{where}: {mistake['ctx']['error']}".rstrip(".")
     if kind in BOUNDS:
-        said = BOUNDS[kind].format_map(mistake.get("ctx", {}))
+        said = re.sub(r"\b1 items", "1 item", BOUNDS[kind].format_map(mistake.get("ctx", {})))
         return f"{where} {said}" if kind.startswith(("too", "string")) else f"{where} {said}, not {value}"
     wanted = WANTED.get(kind.partition("_")[0])
     return f"{where} must be {wanted}, not {value}" if wanted else f"{where} cannot be {value}"

@@ -17,9 +17,9 @@ def path_of(url: str, *, create: bool) -> Path:
     scheme, _, rest = url.partition("://")
     path = unquote(rest.removeprefix("/"))
     if not path or not rest.startswith("/") or set("?#\x00") & {*rest, *path}:
-        raise ConfigError(
-            f"{without_password(url)!r} names no file: write {scheme}:///memory, or {scheme}:////absolute/memory"
-        )
+        forms = f"{scheme}:///memory, or {scheme}:////absolute/memory"
+        meant = without_password(f"{scheme}:///{rest}") if rest and not set("/?#\x00") & {*rest, *path} else forms
+        raise ConfigError(f"{without_password(url)!r} names no file: write {meant}")
     place = Path(path).expanduser()
     if not create and path != MEMORY and not place.exists():
         raise ConfigError(

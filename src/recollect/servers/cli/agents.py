@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.errors import InvalidRequest
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import again
 from recollect.servers.cli.output import print_json
@@ -50,7 +51,7 @@ def mcp(
 
     check_name("space", space)
     if install is None and (write or file is not None):
-        raise typer.BadParameter("--write and --file say where to --install: name the client.", param_hint="--install")
+        raise InvalidRequest("--write and --file need --install: name the client, such as --install claude")
     if install is not None:
         onward = again(context, write=True)
         _install(install, space, store, embedder, onward, read_only=read_only, write=write, file=file, as_json=as_json)

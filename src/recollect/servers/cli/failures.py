@@ -76,7 +76,8 @@ def _exit_code(run: Callable[[], Any], *, store: str | None, as_json: bool) -> i
         _report("UsageError", _usage(error), as_json=as_json)
         return error.exit_code
     except RecollectError as error:
-        message = with_store(str(error), store) if store else str(error)
+        message = str(error).replace("force=True", "--force")  # the library's keyword, as a flag
+        message = with_store(message, store) if store else message
         _report(type(error).__name__, message, as_json=as_json)
         return 2 if isinstance(error, (ConfigError, InvalidRequest)) else 1
     except OSError as error:

@@ -37,7 +37,9 @@ def reembed(
     goes on when it is run again. The old vectors are kept for a week, so that you can go back.
     """
     if sum((back or embedder is not None, drop_old, abandon)) > 1:
-        raise InvalidRequest("--embedder and --back, --drop-old, and --abandon exclude each other")
+        raise InvalidRequest("--drop-old and --abandon exclude each other, and neither goes with --embedder or --back")
+    if rate is not None and embedder is None and not back:
+        raise InvalidRequest("--rate says how fast to embed: name what to change to with --embedder, or add --back")
     with open_store(store) as r, progress() as bar:
         if drop_old or abandon:
             dropped = r.drop_vectors("old" if drop_old else "next")

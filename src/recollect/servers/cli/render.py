@@ -93,15 +93,24 @@ def recall(answer: Recall, *, space: str | None = None, explain: bool = False) -
     """An answer to a space: what is missing from it, its hits, where the expected memory went, how the lanes fared."""
     parts: list[RenderableType] = list(degraded(answer))
     parts += sureness(answer)
-    parts += [hit_block(rank, hit, space=space, explain=explain) for rank, hit in enumerate(answer.hits, 1)]
+    hits = telling(answer.hits)
+    parts += [hit_block(rank, hit, space=space, explain=explain) for rank, hit in enumerate(hits, 1)]
     if answer.truncated:
         parts.append(Text(f"truncated: {answer.truncated}", style=WARNING))
     if answer.expected:
         parts.append(expectation(answer.expected))
     if explain:
         parts.append(lane_table(answer.lanes))
-    parts.append(Text(f"{count(len(answer.hits), 'hit')} by {answer.recipe} in {answer.took:.0f} ms", style=QUIET))
+    rest = len(answer.hits) - len(hits)
+    left_out = f"; {rest:,} more with a score of 0.00 left out, which --json shows" if rest else ""
+    parts.append(Text(f"{count(len(hits), 'hit')} by {answer.recipe} in {answer.took:.0f} ms{left_out}", style=QUIET))
     return Group(*parts)
+
+
+def telling(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """The hits, without those at the end that score next to nothing; the best one stays."""
+    last = next((rank for rank in range(len(hits), 1, -1) if round(hits[rank - 1].score, 2)), 1)
+    return hits[:last]
 
 
 def sureness(answer: Recall) -> Iterable[RenderableType]:

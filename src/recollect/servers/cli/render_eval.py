@@ -67,10 +67,13 @@ def comparison_line(comparison: Comparison) -> Text:
 def sureness_lines(result: Result, sure: Sureness) -> list[Text]:
     """Calibration, separation, and the reliability diagram: how sure the best hits were, and how often right."""
     found = sure.to_json()
+    apart = found["auroc_off_topic"]
+    off_topic = (
+        f"from off-topic ones in {share(apart)}" if sure.off_topic else "off-topic questions need a second folder"
+    )
     head = (
         f"{result.dataset}: confidence by {result.recipe} is off by {found['calibration_error']:.3f} on average;"
-        f" it tells answers from answers removed in {share(found['auroc_removed'])}, from off-topic ones in"
-        f" {share(found['auroc_off_topic'])} of pairs"
+        f" it tells answers from answers removed in {share(found['auroc_removed'])} of pairs, {off_topic}"
     )
     rows = [
         f"  {one.low:.1f} to {one.high:.1f}  {one.predictions:>6,} sure {one.confidence:.2f}  right {one.right:.2f}  "

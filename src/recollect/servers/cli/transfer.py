@@ -161,7 +161,11 @@ def _write(file: str, store_url: str) -> Iterator[BinaryIO]:
     if target.is_file() and _is_store(target, store_url):
         raise InvalidRequest(f"{file} is the store itself: export to another file")
     target = target.resolve()  # behind a link, the file that it leads to is replaced, not the link
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as stream:
+    try:
+        unfinished = NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False)  # noqa: SIM115
+    except OSError as error:  # which names the temporary file
+        raise OSError(error.errno, error.strerror, file) from None
+    with unfinished as stream:
         part = Path(stream.name)
         try:
             yield stream  # type: ignore[misc]  # a temporary file is a binary stream, whatever its wrapper is called

@@ -16,7 +16,7 @@ from recollect.settings import with_store
 
 
 def doctor(store: opt.Store = None, embedder: opt.EmbedderSpec = None, as_json: opt.Json = False) -> None:
-    """Check that the store and the embedder work; the exit code is 1 when something does not."""
+    """Check that the store, the embedder and the reranker work; the exit code is 1 when something does not."""
     from recollect.servers.cli import render
 
     with open_store(store, embedder) as r:
