@@ -75,9 +75,10 @@ class Visit:
         return self.request.query_params.get(name, "").strip() or otherwise
 
     async def where(self) -> Where:
-        """The space that was asked for, else the first that there is. Raises NotAllowed for another's."""
+        """The space that was asked for, else `default` or, without one, the first. Raises NotAllowed for another's."""
         known = await self.spaces()
-        space = check_name("space", self.asked("space") or next(iter(known), "default"))
+        first = known[0] if known and "default" not in known else "default"
+        space = check_name("space", self.asked("space") or first)
         self.caller.must("read", space)
         return Where(space, known)
 
