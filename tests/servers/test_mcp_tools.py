@@ -234,8 +234,8 @@ async def test_a_memory_is_superseded(agent: str, work: AsyncSpace) -> None:
     old = (await work.remember("the office is in Prague", tags=["office"])).memory
     other = (await work.remember("the office is in Ostrava")).memory
     async with over_http(agent) as mcp:
-        new = await call(mcp, "memory_supersede", id=old.id, text="the office is in Brno")
-        last = await call(mcp, "memory_supersede", id=new["id"], by=other.id, full=True)
+        new = await call(mcp, "memory_supersede", old=old.id, text="the office is in Brno")
+        last = await call(mcp, "memory_supersede", old=new["id"], by=other.id, full=True)
         answer = await call(mcp, "memory_recall", query="office")
     assert new["superseded"] == old.id
     assert (await work.get(new["id"])).tags == ("office",)
@@ -349,7 +349,7 @@ WRONG: list[tuple[str, dict[str, object], str, str]] = [
     ),
     (
         "memory_supersede",
-        {"id": "nothing", "text": "x"},
+        {"old": "nothing", "text": "x"},
         "NotFound",
         "space 'work' holds no memory 'nothing'",
     ),

@@ -73,8 +73,6 @@ CHANGES = {
     },
 }
 
-REPLACEMENT = schemas(options.Replacement)
-REPLACEMENT = {"id": REPLACEMENT.pop("old"), **REPLACEMENT}
 
 WEIGHTS: Schemas = {
     "weights": {

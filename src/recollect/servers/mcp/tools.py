@@ -19,7 +19,6 @@ from recollect.servers.mcp.arguments import (
     IDS,
     KNOWLEDGE,
     RECALL,
-    REPLACEMENT,
     WEIGHTS,
     Schemas,
     parse,
@@ -96,10 +95,10 @@ async def used(space: AsyncSpace, ids: list[str], query: str | None = None) -> A
 
 
 async def supersede(
-    space: AsyncSpace, id: str, text: str | None = None, by: str | None = None, full: bool = False, **fields: Any
+    space: AsyncSpace, old: str, text: str | None = None, by: str | None = None, full: bool = False, **fields: Any
 ) -> Answer:
-    memory = await space.supersede(id, text, by=by, **fields)
-    return whole(memory) if full else answers.superseded(id, memory)
+    memory = await space.supersede(old, text, by=by, **fields)
+    return whole(memory) if full else answers.superseded(old, memory)
 
 
 async def link(space: AsyncSpace, source: str, target: str, relation: str = "related", strength: float = 1.0) -> Answer:
@@ -224,8 +223,8 @@ _WRITE = (
         "already. The old one is kept as history and no longer recalled. Use it when a fact has changed; use "
         "memory_update to correct a slip. A new text takes over namespace, kind and tags. Returns the new memory's id.",
         supersede,
-        {**REPLACEMENT, **FULL},
-        ("id",),
+        {**schemas(options.Replacement), **FULL},
+        ("old",),
     ),
     Tool(
         "memory_update",
