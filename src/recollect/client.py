@@ -26,7 +26,7 @@ from recollect.engine.reembed import Reembedded, ReembedProgress, abandon, drop_
 from recollect.engine.replies import Replies
 from recollect.engine.rerank import Rerankers
 from recollect.engine.tokens import AsyncTokens
-from recollect.errors import ConfigError, InvalidRequest, SchemaOutdated
+from recollect.errors import ConfigError, InvalidRequest, SchemaOutdated, embedder_of
 from recollect.limits import check_number
 from recollect.ports import Embedder, GenerationState, Lag, Reranker, Store
 from recollect.recipes import recipe
@@ -193,7 +193,10 @@ class AsyncRecollect:
         if rate is not None:
             check_number("rate", rate, 0.01, 1_000_000)
         if back and embedder.name != old.model:
-            raise InvalidRequest(f"the old vectors are of {old.model}, not of {embedder.name}: name its embedder")
+            named = embedder_of(old.model) or f"that of {old.model}"
+            raise InvalidRequest(
+                f"the old vectors are of {old.model}, not of {embedder.name}: name the embedder {named}"
+            )
         return await reembed(self._engine, embedder, rate=rate, on_progress=on_progress)
 
     async def generations(self) -> Sequence[GenerationState]:

@@ -56,6 +56,19 @@ class NotAllowed(RecollectError):
         self.known = known
 
 
+PACKAGED = {"granite-embedding-30m-english": "local", "multilingual-e5-small": "local-multilingual"}
+"""The embedders of the models that this project packages."""
+
+
+def embedder_of(model: str) -> str | None:
+    """What to write after `--embedder` for a model. None if that cannot be told: anybody may serve a model by its name.
+
+    >>> embedder_of("hashing-256")
+    'hashing:256'
+    """
+    return model.replace("-", ":", 1) if model.startswith("hashing-") else PACKAGED.get(model)
+
+
 class EmbeddingMismatch(RecollectError):
     """The store's vectors were made by another embedding model."""
 
@@ -63,18 +76,21 @@ class EmbeddingMismatch(RecollectError):
     def between(cls, known: Generation, model: str, dimensions: int | None) -> EmbeddingMismatch:
         """The error for a store whose vectors are of generation `known`, opened with another model."""
         here = model if dimensions is None else f"{model} ({dimensions} dimensions)"
+        named = embedder_of(known.model)
         return cls(
             f"this store's vectors were made by {known.model} ({known.dimensions} dimensions), not by {here}: open it "
-            "with that embedder, or change the store to yours: `recollect reembed --embedder NAME`"
+            f"with {f'the embedder {named}' if named else 'that embedder'}, or change the store to yours: "
+            f"`recollect reembed --embedder {embedder_of(model) or 'NAME'}`"
         )
 
     @classmethod
     def after_change(cls, current: Generation, known: Generation) -> EmbeddingMismatch:
         """The model that a store was changed to, and the one that this process still works with."""
+        named = embedder_of(current.model) or f"of {current.model}"
         return cls(
             f"this store was changed to {current.model} ({current.dimensions} dimensions), and this process still asks "
-            f"the old vectors of {known.model}, which lack what was stored since: restart it with the embedder of "
-            f"{current.model} (--embedder, RECOLLECT_EMBEDDER, or `embedder` in recollect.toml)"
+            f"the old vectors of {known.model}, which lack what was stored since: restart it with the embedder "
+            f"{named} (--embedder, RECOLLECT_EMBEDDER, or `embedder` in recollect.toml)"
         )
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from recollect.embedders import configured, make_embedder
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, embedder_of
 from recollect.settings import ModelSettings, OpenAISettings, Settings
 
 
@@ -27,6 +27,15 @@ async def test_by_name(spec: str, name: str, dimensions: int | None) -> None:
     embedder = make_embedder(spec)
     assert (embedder.name, embedder.dimensions) == (name, dimensions)
     await embedder.close()
+
+
+async def test_the_embedder_of_a_model() -> None:
+    """What an error tells people to write is a name that makes an embedder of that model."""
+    for spec in ("local", "hashing:64"):
+        embedder = make_embedder(spec)
+        assert embedder_of(embedder.name) == spec
+        await embedder.close()
+    assert embedder_of("text-embedding-3-small") is None
 
 
 async def test_dimensions_are_part_of_a_remote_name() -> None:

@@ -118,7 +118,7 @@ async def test_another_open_client_goes_on_with_the_old_vectors(url: str) -> Non
             assert (lane.leg, lane.status) == ("vector", status)
             assert "changed to hashing-32 (32 dimensions)" in lane.reason
             assert "old vectors of hashing-64" in lane.reason
-            assert "restart it with the embedder of hashing-32 (--embedder" in lane.reason
+            assert "restart it with the embedder hashing:32 (--embedder" in lane.reason
             assert any("invoices" in hit.memory.text for hit in answer.hits)
             await r.drop_vectors("old")
 
@@ -150,7 +150,7 @@ async def test_doctor_and_ready_name_the_model_and_how_far_a_change_is(url: str)
         vectors = {check.name: check for check in (await other.doctor()).checks}["vectors"]
         for told in (embedder, vectors):
             assert not told.ok
-            assert "restart it with the embedder of hashing-32" in told.detail
+            assert "restart it with the embedder hashing:32" in told.detail
 
 
 async def test_what_others_write_meanwhile_is_caught_up(url: str) -> None:

@@ -31,7 +31,7 @@ async def http(filled: AsyncRecollect) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
-@pytest.mark.parametrize("words", [("recall", "door"), ("list",), ("stats",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("recall", "door"), ("list",), ("stats",), ("score",)], ids=" ".join)
 def test_the_command_line_says_so_on_stderr(cli: Cli, words: tuple[str, ...]) -> None:
     """The answer itself is the empty one, also as JSON; a space that holds something gets no note."""
     for space in ("work", "home"):

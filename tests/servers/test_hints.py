@@ -113,9 +113,24 @@ async def test_an_empty_space_on_the_dashboard(url: str) -> None:
 
 
 def test_a_store_of_another_model() -> None:
-    """The command that changes it."""
+    """The command that changes it, and which embedder it was, where that is known."""
     (hint,) = hints(str(EmbeddingMismatch.between(Generation("old", 3), "new", 4)))
     assert hint == "recollect reembed --embedder NAME"
+    said = str(EmbeddingMismatch.between(Generation("multilingual-e5-small", 3), "granite-embedding-30m-english", 4))
+    assert hints(said) == ["recollect reembed --embedder local"]
+    assert "open it with the embedder local-multilingual" in said
+
+
+def test_the_way_back_after_a_change_of_model(url: str) -> None:
+    """The command names the store and the embedder before."""
+    with Recollect(url, embedder="hashing:32") as opened:
+        opened.space("work").remember("the fox is red")
+    done = CliRunner().invoke(app, ["reembed", "--embedder", "hashing:64", "--store", url])
+    back, drop = hints(done.stdout)
+    result = run(back)
+    assert result.exit_code == 0, result.stderr
+    assert "hashing-32 answers now" in " ".join(result.stdout.split())
+    assert run(drop).exit_code == 0
 
 
 def test_the_store_is_named_where_it_must_be(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

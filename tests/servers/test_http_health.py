@@ -58,6 +58,20 @@ async def test_ready_without_the_embedder_is_degraded(here: httpx.AsyncClient, e
     assert "the embedding service is down" in embedding["detail"]
 
 
+async def test_ready_on_a_store_of_another_model_is_degraded(tmp_path: Path) -> None:
+    """As `doctor` says it, with what to do."""
+    store = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with AsyncRecollect(store, embedder="hashing:32") as before:
+        await before.space("work").remember("the fox is red")
+    async with AsyncRecollect(store, embedder="hashing:64") as client:
+        transport = httpx.ASGITransport(application(client))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            ready = (await http.get("/health/ready")).json()
+    assert ready["status"] == "degraded"
+    (embedding,) = [check for check in ready["checks"] if not check["ok"]]
+    assert "open it with the embedder hashing:32" in embedding["detail"]
+
+
 async def test_what_engines_say_is_for_who_administers_all(here: httpx.AsyncClient, client: AsyncRecollect) -> None:
     """Others, known or not, learn whether each answers: a reason may name a path or another's space."""
     tokens = [await client.tokens.create(scope="admin"), await client.tokens.create(spaces=["a"], scope="admin")]

@@ -57,6 +57,19 @@ def test_it_keeps_qualities_up_to_date(tmp_path: Path) -> None:
         assert memory["quality"] == 0.5
 
 
+def test_it_says_that_the_store_is_of_another_model(tmp_path: Path) -> None:
+    """At once, with the command that changes it."""
+    store = Cli(tmp_path).url
+    with Recollect(store, embedder="hashing:32") as r:
+        r.space("work").remember("the fox is red")
+    with serving(tmp_path) as served:
+        deadline = time.monotonic() + 60
+        while "hashing-32" not in served.errors():
+            assert time.monotonic() < deadline, served.errors()
+            time.sleep(0.05)
+        assert "`recollect reembed --embedder hashing:256`" in served.errors()
+
+
 def test_a_port_that_is_taken(cli: Cli) -> None:
     """One sentence, exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

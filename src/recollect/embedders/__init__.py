@@ -44,7 +44,11 @@ def configured(settings: Settings, spec: str | None = None) -> Embedder:
     factory = EMBEDDERS.load(name)
     embedder = factory(argument, settings) if factory and bool(argument) == bool(colon) else None
     if factory is None and name in PACKAGES:
-        raise ConfigError(f"{name} is a separate package: python3 -m pip install {PACKAGES[name]}")
+        package = PACKAGES[name]
+        raise ConfigError(
+            f"{name} is a separate package: python3 -m pip install {package} (in Recollect's repository: "
+            f"python3 -m pip install ./distributions/{package})"
+        )
     if embedder is None:
         others = [name for name in EMBEDDERS.names() if name not in EMBEDDERS.ours]
         raise ConfigError(f"the embedder {spec!r} does not exist: use one of {', '.join([*CHOICES, *others])}")

@@ -77,7 +77,9 @@ async def examine(engine: Engine) -> Diagnosis:
 
 
 async def answering(engine: Engine) -> Diagnosis:
-    """Check concurrently that each engine answers. Nothing is embedded: an embedder is fine unless its gate is open."""
+    """Check concurrently that each engine answers. Nothing is embedded: an embedder is fine unless its gate is open or
+    the store's vectors are of another model.
+    """
 
     async def store() -> str:
         await engine.store.check()
@@ -86,8 +88,8 @@ async def answering(engine: Engine) -> Diagnosis:
 
     async def embedder() -> str:
         asked = engine.embedding.embedder
-        if outdated := engine.embedding.outdated:
-            raise outdated
+        if different := engine.embedding.mismatch or engine.embedding.outdated:
+            raise different
         if why := engine.gates.of("embedder", asked).why_skipped():
             raise EmbeddingError(f"{asked.name} {why}")
         return f"{asked.name} works"

@@ -52,6 +52,14 @@ class Embedding:
         self.settled_until = 0.0
 
     @property
+    def mismatch(self) -> EmbeddingMismatch | None:
+        """That the store's vectors, as far as they are known, are of another model than the embedder's."""
+        known, dimensions = self.generation or self._current, self.embedder.dimensions
+        if known is None or (known.model == self.embedder.name and dimensions in (None, known.dimensions)):
+            return None
+        return EmbeddingMismatch.between(known, self.embedder.name, dimensions)
+
+    @property
     def outdated(self) -> EmbeddingMismatch | None:
         """That the store has changed to another model, and what to do."""
         known, current = self.generation, self._current
@@ -89,14 +97,12 @@ class Embedding:
         if self.generation is None:
             self.generation = await self._records.generation()
             self._looked_at = time.monotonic()
-        known = self.generation
-        if known is not None:
-            dimensions = self.embedder.dimensions
-            if known.model != self.embedder.name or dimensions not in (None, known.dimensions):
-                raise EmbeddingMismatch.between(known, self.embedder.name, dimensions)
-            if dimensions is not None and not self.outdated:
+        if self.generation is not None:
+            if why := self.mismatch:
+                raise why
+            if self.embedder.dimensions is not None and not self.outdated:
                 self.settled_until = self._looked_at + LOOK_SECONDS
-        return known
+        return self.generation
 
     async def claim(self, dimensions: int) -> None:
         """Before the first vectors are stored: record which model they are from."""

@@ -31,7 +31,9 @@ from recollect.servers.gate.origins import is_loopback
 from recollect.servers.http.api import Api
 from recollect.servers.logs import LineFormatter
 from recollect.servers.mcp import over_http
+from recollect.settings import with_store
 
+_log = logging.getLogger(__name__)
 PORT = 8700
 MCP = "/mcp"
 PROGRAMS = ("/v1/", "/health/", "/metrics", "/openapi.json")
@@ -135,12 +137,20 @@ async def serve(client: AsyncRecollect, address: Address, limits: Limits, on_lis
         server = server_of(app, address, limits)
         with address.listen() as opened:
             on_listening(url_of(opened))
-            warming = asyncio.create_task(client.warm_up())  # the first requests do not wait for it
+            warming = asyncio.create_task(_begin(client))  # the first requests do not wait for it
             try:
                 async with app.running():
                     await server.serve([opened])
             finally:
                 warming.cancel()
+
+
+async def _begin(client: AsyncRecollect) -> None:
+    """Say what does not work, then load the model."""
+    for check in (await client.ready()).checks:
+        if not check.ok:
+            _log.warning("%s: %s", check.name, with_store(check.detail, client.url))
+    await client.warm_up()
 
 
 def server_of(app: Application, address: Address, limits: Limits | None = None) -> Server:

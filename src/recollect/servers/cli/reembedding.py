@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.errors import InvalidRequest
+from recollect.errors import InvalidRequest, embedder_of
 from recollect.servers.cli import options as opt
 from recollect.servers.cli.options import open_store
 from recollect.servers.cli.output import progress, show
+from recollect.settings import with_store
 
 if TYPE_CHECKING:
     from recollect.engine.reembed import Reembedded
@@ -53,7 +54,7 @@ def reembed(
                 rate=rate,
                 on_progress=lambda now: bar.update(task, completed=now.done, total=now.total),
             )
-            show(done, lambda _: _done(done), as_json=as_json)
+            show(done, lambda _: with_store(_done(done), r.url), as_json=as_json)
         else:
             states = r.generations()
             document = {"generations": [one._asdict() for one in states]}
@@ -67,10 +68,12 @@ def _done(done: Reembedded) -> str:
         return f"the store's vectors are of {model}: nothing was changed"
     failed = sum(map(len, done.failed.values()))
     lacking = f"; {failed:,} could not be embedded" if failed else ""
+    named = f", {embedder_of(model)}," if embedder_of(model) else ""
     return (
-        f"{model} answers now ({done.embedded:,} memories embedded{lacking}). Name its embedder in the settings of "
-        f"everything that uses this store. The vectors of {done.before.model} are kept for a week: "
-        "`recollect reembed --back` returns to them, `recollect reembed --drop-old` deletes them."
+        f"{model} answers now ({done.embedded:,} memories embedded{lacking}). Name its embedder{named} in the settings "
+        f"of everything that uses this store. The vectors of {done.before.model} are kept for a week: "
+        f"`recollect reembed --back --embedder {embedder_of(done.before.model) or 'NAME'}` returns to them, "
+        "`recollect reembed --drop-old` deletes them."
     )
 
 

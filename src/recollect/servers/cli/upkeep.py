@@ -83,7 +83,9 @@ def score(space: opt.SpaceName = "default", store: opt.Store = None, as_json: op
         here = r.space(space)
         task = bar.add_task("scoring", total=here.stats().memories)
         rated = here.score(on_progress=lambda done: bar.update(task, completed=done))
+        note = "" if rated.memories else empty_note(space, r.spaces())
     show(rated, render_stats.rated, as_json=as_json)
+    hint(note)
 
 
 def spaces(store: opt.Store = None, as_json: opt.Json = False) -> None:
