@@ -117,7 +117,7 @@ async def test_closed() -> None:
     """A closed embedder says so."""
     embedder = LocalEmbedder()
     await embedder.close()
-    with pytest.raises(EmbeddingError, match="was closed"):
+    with pytest.raises(EmbeddingError, match="is closed"):
         await embedder.embed(["x"], space="s", role="document")
 
 

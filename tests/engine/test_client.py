@@ -141,7 +141,7 @@ def test_a_url_that_is_none_is_refused_before_anything_is_opened(bad: str, tmp_p
     if bad:
         with pytest.raises(ConfigError, match="sqlite:///"):
             Recollect(bad, embedder="hashing")
-    with pytest.raises(ConfigError, match="choose one of"):
+    with pytest.raises(ConfigError, match="use one of"):
         Recollect("sqlite:///:memory:", embedder="magic")
 
 

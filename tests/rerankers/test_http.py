@@ -119,7 +119,7 @@ async def test_a_server_that_is_down() -> None:
 @pytest.mark.parametrize("spec", ["http:", "http:nowhere", "nothing", "local:x"])
 def test_an_unknown_reranker_is_refused(spec: str) -> None:
     """Before anything is opened, with what there is to choose from."""
-    with pytest.raises(ConfigError, match=r"web address|choose one of: local, http:URL"):
+    with pytest.raises(ConfigError, match=r"web address|use one of local, http:URL"):
         configured_reranker(Settings(""), spec)
 
 
