@@ -109,15 +109,15 @@ def test_the_reason_is_a_phrase() -> None:
 
 
 def test_how_sure_a_hit_is_is_shown() -> None:
-    """Each hit has its confidence; where none is likely to answer, or none is sure enough, a line says so."""
+    """Each hit has its confidence; where all are noise, or none is sure enough, a line says so."""
     sure = drawn(render.recall(an_answer("x")))
     assert "confidence 0.50" in sure
-    assert "nothing relevant" in sure  # one half is not more likely than not
-    hit = replace(an_answer("x").hits[0], make_confidence=lambda: 0.9)
-    assert "nothing relevant" not in drawn(render.recall(an_answer("x", hits=(hit,))))
+    assert "nothing relevant" not in sure
+    hit = replace(an_answer("x").hits[0], make_confidence=lambda: 0.01)
+    assert "nothing relevant" in drawn(render.recall(an_answer("x", hits=(hit,))))
     missed = drawn(render.recall(an_answer("x", hits=(), nearest_miss=hit)))
     assert "nothing relevant is remembered; the nearest miss:" in missed
-    assert "confidence 0.90" in missed
+    assert "confidence 0.01" in missed
 
 
 def test_the_lift_of_an_exact_match_is_a_reason() -> None:

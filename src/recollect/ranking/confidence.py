@@ -18,9 +18,9 @@ TYPICAL = 0.6
 LEAD = 2.0
 """A hit that is ahead or behind by more than this is no surer or less sure for that."""
 SURPRISE = 6.0
-NOISE = 0.05
-"""Below this confidence a hit is noise. By `careful`, the best hit for most off-topic questions has less than 0.02; a
-right one that shares no word with its question, among a handful of memories, has about 0.12."""
+NOISE = 0.03
+"""Below this confidence a hit is noise: the best one for most off-topic questions has less than 0.02. A right one that
+shares no word with its question, among a handful of memories, has 0.04, or 0.1 where a reranker has read it."""
 
 
 class Signals(NamedTuple):

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recollect.types import Contribution, Expectation, PartKind, Why
+from recollect.ranking.confidence import NOISE
+from recollect.types import Contribution, Expectation, PartKind, Recall, Why
 
 DOUBT = "probably nothing relevant is remembered; the nearest:"
-"""What a door says before the hits of an answer that is not answerable."""
+"""What a door says before hits that are all as unlikely as noise."""
+
+
+def is_noise(answer: Recall) -> bool:
+    """Whether there are hits, and none is surer than the best one for an off-topic question."""
+    return bool(answer.hits) and max(hit.confidence for hit in answer.hits) < NOISE
 
 
 class Look(NamedTuple):

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.recipes import RECIPES
-from recollect.servers.why import DOUBT, by_share, fate, label, look, origin
+from recollect.servers.why import DOUBT, by_share, fate, is_noise, label, look, origin
 from recollect.types import (
     Expectation,
     Hit,
@@ -114,13 +114,13 @@ def telling(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def sureness(answer: Recall) -> Iterable[RenderableType]:
-    """That nothing was found, or most likely nothing that answers; where nothing is sure enough, what came nearest."""
+    """That nothing was found, or only noise; where nothing is sure enough, what came nearest."""
     if answer.nearest_miss:
         yield Text("nothing relevant is remembered; the nearest miss:\n", style=WARNING)
         yield hit_block(1, answer.nearest_miss)
     elif not answer.hits:
         yield Text(one_line(f"nothing found{only_kinds(answer.recipe)}"))
-    elif not answer.answerable:
+    elif is_noise(answer):
         yield Text(f"{DOUBT}\n", style=WARNING)
 
 

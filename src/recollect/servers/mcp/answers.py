@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recollect.servers.documents import json_ready
-from recollect.servers.why import DOUBT, fate, phrase
+from recollect.servers.why import DOUBT, fate, is_noise, phrase
 from recollect.types import Hit, Memory, Neighbor, Page, Recall, Remembered, SpaceStats
 
 SNIPPET = 240
@@ -36,7 +36,7 @@ def recalled(recall: Recall, space: str) -> Answer:
     lines = [_hit_lines(place, hit) for place, hit in enumerate(hits, start=1)] or [_nothing(recall)]
     if recall.nearest_miss:
         document["nearest_miss"] = _hit(recall.nearest_miss, space)
-    if hits and not recall.answerable:
+    if is_noise(recall):
         lines.insert(0, DOUBT.capitalize())
     if recall.degraded:
         document["degraded_because"] = missing
