@@ -133,8 +133,6 @@ class Mcp:
         self._client = client
 
     async def do(self, verb: str, **said: Any) -> Any:
-        if "old" in said:
-            said["id"] = said.pop("old")
         if verb in COUNTED:
             said = {"ids": [said["id"]]}
         elif verb not in ("get", "link"):

@@ -13,6 +13,7 @@ import pytest
 from recollect import Recall, Recollect, Space
 from recollect.embedders import local
 from recollect.servers import dashboard
+from recollect.servers.cli.render import telling
 from recollect.servers.why import label, look, phrase
 from recollect.types import ADJUSTMENTS, LEGS, Contribution, Draft, PartKind, Why
 from tests.servers import doors
@@ -68,7 +69,7 @@ def fill(cli: Cli) -> list[Why]:
         work.remember_many(Draft(text, kind="episodic", id=str(number)) for number, text in enumerate(INVOICES))
         work.settle()
         work.update("1", quality=0.9)
-        return [hit.why for query, said in QUESTIONS for hit in whole(work, query, said)]
+        return [hit.why for query, said in QUESTIONS for hit in telling(whole(work, query, said).hits)]
 
 
 def whole(space: Space, query: str, said: dict[str, Any]) -> Recall:
