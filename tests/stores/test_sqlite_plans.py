@@ -126,6 +126,11 @@ def test_what_a_server_asks_for_each_request(db: apsw.Connection, sql: str, step
     assert not [detail for detail in found if detail.startswith("SCAN") or "ORDER BY" in detail]
 
 
+def test_digests(db: apsw.Connection) -> None:
+    """Rows that tie for a link are looked up one by one, not found by reading all vectors."""
+    assert plan(db, GRAPH["digests"])[-1] == "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)"
+
+
 @pytest.mark.parametrize("sql", [GRAPH["links_of"], RECORDS["beside"], RECORDS["pending"], RECORDS["unlinked"]])
 def test_what_is_limited_is_not_sorted(db: apsw.Connection, sql: str) -> None:
     """The first few of many are read in their order, so that the many cost nothing."""

@@ -34,8 +34,11 @@ SELECT source, target, strength FROM edges INDEXED BY edges_by_source
 WHERE space = +?1 AND source IN (SELECT value FROM json_each(?2)) AND relation = ?3
 
 -- name: digests
--- What these rows say.
-SELECT row, digest FROM vectors WHERE row IN (SELECT value FROM json_each(?1))
+-- What these rows say, by the keys of the current vectors: the row alone has no index.
+SELECT v.row, v.digest
+FROM generations AS g CROSS JOIN json_each(?1) AS wanted
+CROSS JOIN vectors AS v ON v.key = (g.number - 1) << 40 | wanted.value
+WHERE g.state = 'current'
 
 -- name: mark_unlinked
 -- What is linked to these rows has to be linked to its nearest again.
