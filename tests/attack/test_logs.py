@@ -31,9 +31,15 @@ def log() -> Iterator[io.StringIO]:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(LineFormatter())
-    logging.getLogger().addHandler(handler)
+    root = logging.getLogger()
+    left = [one for one in root.handlers if type(one) is logging.StreamHandler]  # by servers in tests before this one
+    for one in left:
+        root.removeHandler(one)
+    root.addHandler(handler)
     yield written
-    logging.getLogger().removeHandler(handler)
+    root.removeHandler(handler)
+    for one in left:
+        root.addHandler(one)
 
 
 @pytest.mark.parametrize(
