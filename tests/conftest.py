@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def url(tmp_path: Path) -> str:
     """The URL of a store that does not exist yet."""
     return f"sqlite:///{tmp_path / 'memory.db'}"
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """A server that a test runs inside this process leaves no handlers behind."""
+    loggers = [logging.getLogger(name) for name in ("root", "recollect", "recollect.audit", "uvicorn.error", "mcp")]
+    kept = [(logger, logger.handlers[:], logger.propagate, logger.level) for logger in loggers]
+    yield
+    for logger, handlers, propagate, level in kept:
+        for one in logger.handlers[:]:
+            if type(one) is logging.StreamHandler and one not in handlers:
+                logger.removeHandler(one)
+        logger.propagate = propagate
+        logger.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
